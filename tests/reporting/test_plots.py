@@ -124,7 +124,7 @@ def test_every_mark_is_drawn_in_pictures_and_in_html() -> None:
             axes.plot(at, 0, marker=mark.marker, color=SERIES[1])
 
     root = ET.fromstring(render_svg(make_figure([make_panel(draw_marks)])))
-    assert len([one for one in root.iter("{http://www.w3.org/2000/svg}use")]) >= len(MARKS)
+    assert len(list(root.iter("{http://www.w3.org/2000/svg}use"))) >= len(MARKS)
     for shape in MARKS:
         assert len(list(ET.fromstring(render_mark(shape)))) == 1
     assert 'fill="none"' in render_mark("square", filled=False)

@@ -17,19 +17,20 @@ import pytest
 import yaml
 from fake_records import design, make_table, own, read, record, study
 from fake_site import keep, made, place_of
+from paribus.reporting.plots.scene import COLORS
 
 from paribus.commands.cli import main
 from paribus.commands.report import report
 from paribus.core.checksums import seal
 from paribus.core.errors import UserError
 from paribus.core.jsonable import from_json
-from paribus.reporting.plots.style import COLORS
+from paribus.reporting.site.arm_page import render_arm
 from paribus.reporting.site.claim_page import render_claim_page
-from paribus.reporting.site.claims import make_lines, render_arxiv, render_source
+from paribus.reporting.site.claims import make_lines
 from paribus.reporting.site.collect import collect, load_sweeps
 from paribus.reporting.site.cost import add_hours, describe_cost, format_hours
 from paribus.reporting.site.forest import Axis
-from paribus.reporting.site.samples import color_html
+from paribus.reporting.site.samples import Sample, split_colors
 from paribus.reporting.site.tokens import suggest_points
 from paribus.reporting.tables.files import render_files
 from paribus.reporting.tables.html import make_style
@@ -37,7 +38,6 @@ from paribus.reporting.tables.schema import Table
 from paribus.reporting.turned import measure, name_unit, turn
 from paribus.verdict.claims import PAPER
 from paribus.verdict.published import ids
-from paribus.verdict.published import table as published_table
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 QUIET = [
@@ -306,8 +306,10 @@ def test_a_mean_over_tasks_stands_beside_the_run(tmp_path: Path, monkeypatch: py
     assert re.findall(r'data-name="mean">([^<]*)<', text) == ["50.0", "60.0", "70.0", "80.0", "90.0"]
 
 
-def test_a_report_that_is_on_no_server_is_named() -> None:
-    assert render_arxiv(published_table("gpt1_table5")) == "OpenAI report, 2018"
+def test_a_report_that_is_on_no_server_is_named(site: Path) -> None:
+    page = (site / "published/gpt1_table5.html").read_text()
+    assert ", OpenAI report, 2018</p>" in page
+    assert Page(page).away == []
 
 
 def test_contrasts_without_a_margin_are_marked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -394,9 +396,10 @@ def test_every_claim_of_a_paper_has_a_source() -> None:
     lines = make_lines([], load_sweeps())
     of_papers = [line for line in lines if line.claim.whose == PAPER]
     assert len(of_papers) > 100
-    assert [line.place for line in of_papers if not render_source(line)] == []
+    assert [line.place for line in of_papers if not line.sourced] == []
     (figure,) = [line for line in lines if line.place == "bert_figure5/claim-1.html"]
-    assert render_source(figure) == "arXiv 1810.04805, appendix C.1"
+    lead = '<p class="lead">The paper&#39;s claim. arXiv 1810.04805, appendix C.1.</p>'
+    assert lead in render_claim_page(figure, []).decode()
     pages = {line.study: render_claim_page(line, []).decode() for line in lines if not line.published}
     assert '<p class="lead">An A/A test.</p>' in pages["aa"]
     assert all("no published table" not in page for page in pages.values())
@@ -471,11 +474,35 @@ def test_an_unreadable_corpus_is_said_and_not_hidden(site: Path) -> None:
     assert "Left out: corpus.path=nowhere" in text
 
 
-def test_examples_keep_the_colors_of_show() -> None:
+def test_examples_keep_the_colors_of_show(site: Path) -> None:
     line = "#0  \x1b[2m[CLS]\x1b[0m a \x1b[1;31m[MASK](<b>)\x1b[0m"
-    assert (
-        color_html(line) == '#0  <span class="t-special">[CLS]</span> a <span class="t-mask">[MASK](&lt;b&gt;)</span>'
-    )
+    folder = site.parents[1]
+    entry = next(iter(collect(folder / "reports", folder / "runs", folder / "none")))
+    page = render_arm(entry, "dynamic", Sample((split_colors(line),))).decode()
+    colored = '#0  <span class="t-special">[CLS]</span> a <span class="t-mask">[MASK](&lt;b&gt;)</span>'
+    assert f'<p class="sample">{colored}</p>' in page
+
+
+def test_what_a_user_writes_is_text_on_every_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    made(tmp_path, ["smoke"])
+    odd = "<u>\" onclick='x'&amp;"
+    place = tmp_path / "reports/roberta_table1/smoke/table.json"
+    content = json.loads(place.read_text())
+    content |= {"title": odd, "notes": [odd], "facts": {"text": odd}}
+    content["claims"][0] |= {"says": odd, "said": odd}
+    content["claims"][0]["contrasts"][0]["reason"] = odd
+    content["arms"][1]["overrides"] = [odd]
+    place.write_text(json.dumps(content))
+    report(["examples=0"])
+    folder = tmp_path / "reports/site"
+    pages = [folder / name for name in ("index.html", "scales.html", "roberta_table1/claim-1.html")]
+    pages += [folder / "roberta_table1/smoke" / name for name in ("index.html", "table.html", "dynamic.html")]
+    for page in pages:
+        text = page.read_text()
+        assert "<u>" not in text, page
+        assert odd in unescape(text), page
+        Page(text)
 
 
 def test_every_published_table_has_a_page(site: Path) -> None:

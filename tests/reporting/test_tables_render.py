@@ -64,7 +64,7 @@ def test_a_claim_is_told_in_words_with_its_owner() -> None:
     assert json.loads(made["table.json"])["claims"][0]["whose"] == "paper"
     assert "**New masks do not hurt (the paper's claim)**: reproduced" in made["table.md"].decode()
     assert f"`{asked.claims[0]}`" in made["table.md"].decode()
-    assert "New masks do not hurt (the paper&#x27;s claim)<br>" in made["table.html"].decode()
+    assert "New masks do not hurt (the paper&#39;s claim)<br>" in made["table.html"].decode()
     assert "New masks do not hurt" in made["evidence.tex"].decode()
 
 

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from html import escape
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from paribus.core.console import duration
 from paribus.reporting.plots.curves import draw_metric, reaches
 from paribus.reporting.plots.panel import Panel
+from paribus.reporting.rendering import render_page
 from paribus.reporting.site.collect import Entry
-from paribus.reporting.site.frame import Row, render_bullets, render_frame, render_link, render_list
 from paribus.reporting.site.samples import Sample
 from paribus.reporting.tables.blocks import format_number
 from paribus.reporting.tables.curves import thin
-from paribus.reporting.tables.html import render_figure, render_scroll
 from paribus.reporting.tables.schema import AnchorRow, ArmRow, Band, Cell, Table
 from paribus.runs.archive import CONFIG, FAILED, RECORD, StoredRun
 from paribus.runs.record import Record
@@ -34,7 +32,20 @@ class Config(NamedTuple):
     content: Mapping[str, Any]
 
 
-_OWN = re.compile(r"^(seed|run_dir|  runs): .*\n", re.MULTILINE)
+class Run(NamedTuple):
+    """A run as a row; what is not known is empty. `values`: {column: number}; `file`: its record, below this page."""
+
+    record: Record
+    status: str
+    values: Mapping[str, str]
+    tokens: str
+    training: str
+    config: Config | None
+    file: str
+    wandb: str
+
+
+_OF_ONE_RUN = re.compile(r"^(seed|run_dir|  runs): .*\n", re.MULTILINE)
 _POINTS = 24  # of a run's curve
 _PANELS = 2
 
@@ -53,61 +64,40 @@ def name_record(arm: str, seed: int) -> str:
 
 def render_arm(entry: Entry, arm: str, sample: Sample) -> bytes:
     """The page at <study>/<scale>/<arm>.html."""
-    title = f"{arm} in {entry.study} at {entry.scale} scale"
-    return render_frame(f"{entry.place}/{arm}.html", title, _render_body(entry, arm, title, sample))
-
-
-def _render_body(entry: Entry, arm: str, title: str, sample: Sample) -> Iterator[str]:
-    own = [record for record in entry.found.records if record.arm == arm]
-    stored = {record.seed: run for record in own if (run := find_stored(record, entry.roots))}
+    table = entry.table
+    records = [record for record in entry.found.records if record.arm == arm]
+    stored = {record.seed: run for record in records if (run := find_stored(record, entry.roots))}
     configs = _group_configs(stored)
-    home = render_link("index.html", f"{entry.study} at {entry.scale} scale")
-    yield f'<p class="crumbs">{render_link("../../index.html", "Claims")} / {home} / {escape(arm)}</p>'
-    yield f"<h1>{escape(title)}</h1>"
-    yield from _render_difference(entry, arm)
-    yield "<h2>Runs</h2>"
-    rows = [_render_row(entry, record, record.seed in stored, configs) for record in own]
-    yield render_scroll(render_list(_name_columns(entry), rows, f"Runs of {arm}", sortable=False), f"Runs of {arm}")
-    yield render_figure("Curves of each run", _draw_curves(entry, own))
-    yield from _render_examples(sample)
-    yield from _render_configs(configs)
+    row = next((row for row in table.arms if row.name == arm), None)
+    return render_page(
+        "arm.html",
+        f"{entry.place}/{arm}.html",
+        f"{arm} in {entry.study} at {entry.scale} scale",
+        entry=entry,
+        arm=arm,
+        changes=describe_changes(table.audit.differences.get(arm, {})),
+        is_scratch=arm == SCRATCH,
+        overrides=row.overrides if row else (),
+        runs=[_describe_run(table, record, record.seed in stored, configs) for record in records],
+        curves=_draw_curves(entry, records),
+        sample=sample,
+        configs=configs,
+    )
 
 
-def _render_difference(entry: Entry, arm: str) -> Iterator[str]:
-    """The differences from the baseline, which are the point of the sweep."""
-    yield "<h2>Difference from the baseline</h2>"
-    row = next((row for row in entry.table.arms if row.name == arm), None)
-    changes = describe_changes(entry.table.audit.differences.get(arm, {}))
-    if arm == entry.table.baseline:
-        yield "<p>This arm is the baseline.</p>"
-    elif changes:
-        yield render_bullets(changes)
-    elif arm == SCRATCH:
-        yield "<p>The baseline's model, fine-tuned without pre-training.</p>"
-    overrides = " ".join(row.overrides) if row else ""
-    yield f"<p>Overrides in the sweep file:</p><pre>{escape(overrides)}</pre>" if overrides else ""
-
-
-def _name_columns(entry: Entry) -> dict[str, str]:
-    named = ["seed", "status", *entry.table.columns, "input tokens", "training", "config", "record", "W&B", "signature"]
-    return {name: name for name in named}
-
-
-def _render_row(entry: Entry, record: Record, here: bool, configs: Sequence[Config]) -> Row:
-    table, budget = entry.table, record.budget
-    values = [format_number(table, column, _find_value(table, record, column)) for column in table.columns]
-    tokens = f"{budget['input_tokens']:,.0f}" if "input_tokens" in budget else ""
-    seconds = duration(budget["train_seconds"]) if "train_seconds" in budget else ""
-    status = record.status + (f": {record.error}" if record.error else "")
-    words = [escape(text) for text in (f"seed {record.seed}", status, *values, tokens, seconds)]
+def _describe_run(table: Table, record: Record, here: bool, configs: Sequence[Config]) -> Run:
     config = next((one for one in configs if record.seed in one.seeds), None)
-    links = [
-        render_link(f"#{config.place}", "config") if config else "",
-        render_link(name_record(record.arm, record.seed), "result.json") if here else "",
-        _link_wandb(record, config),
-        f"<code>{escape(record.signature)}</code>",
-    ]
-    return Row([*words, *links], {}, place=f"seed{record.seed}")
+    budget = record.budget
+    return Run(
+        record,
+        status=record.status + (f": {record.error}" if record.error else ""),
+        values={column: format_number(table, column, _find_value(table, record, column)) for column in table.columns},
+        tokens=f"{budget['input_tokens']:,.0f}" if "input_tokens" in budget else "",
+        training=duration(budget["train_seconds"]) if "train_seconds" in budget else "",
+        config=config,
+        file=name_record(record.arm, record.seed) if here else "",
+        wandb=_find_wandb(record, config),
+    )
 
 
 def _find_value(table: Table, record: Record, column: str) -> float | None:
@@ -120,15 +110,13 @@ def _find_value(table: Table, record: Record, column: str) -> float | None:
     return dict(zip(cell.seeds, cell.values, strict=False)).get(record.seed) if isinstance(cell, Cell) else None
 
 
-def _link_wandb(record: Record, config: Config | None) -> str:
-    """A link to the run on W&B if its config has the address, otherwise its id."""
-    if record.wandb_id is None:
+def _find_wandb(record: Record, config: Config | None) -> str:
+    """The address of the run on W&B; empty if its config does not have it."""
+    logger = (config.content.get("logger") if config else None) or {}
+    entity, project = logger.get("entity"), logger.get("project")
+    if record.wandb_id is None or not entity or not project:
         return ""
-    own = (config.content.get("logger") if config else None) or {}
-    entity, project = own.get("entity"), own.get("project")
-    if not entity or not project:
-        return f"<code>{escape(record.wandb_id)}</code>"
-    return render_link(f"https://wandb.ai/{quote(f'{entity}/{project}/runs/{record.wandb_id}')}", record.wandb_id)
+    return f"https://wandb.ai/{quote(f'{entity}/{project}/runs/{record.wandb_id}')}"
 
 
 def _draw_curves(entry: Entry, own: Sequence[Record]) -> list[Panel]:
@@ -146,31 +134,13 @@ def _draw_curves(entry: Entry, own: Sequence[Record]) -> list[Panel]:
     return [draw_metric(metric, names, found[metric], "each run") for metric in wanted]
 
 
-def _render_examples(sample: Sample) -> Iterator[str]:
-    yield "<h2>Corrupted examples</h2>"
-    if sample.reason:
-        yield f"<p>{escape(sample.reason)}</p>"
-    for line in sample.lines:
-        yield f'<p class="sample">{line}</p>'
-
-
 def _group_configs(stored: Mapping[int, StoredRun]) -> list[Config]:
     """The resolved configs; seeds whose configs differ in nothing else share one."""
     texts: dict[str, list[int]] = {}
     for seed, run in stored.items():
         if (content := run.read(CONFIG)) is not None:
-            texts.setdefault(_OWN.sub("", content.decode("utf-8")), []).append(seed)
+            texts.setdefault(_OF_ONE_RUN.sub("", content.decode("utf-8")), []).append(seed)
     return [
         Config(f"config{number}", tuple(seeds), text, read_config(stored[seeds[0]]) or {})
         for number, (text, seeds) in enumerate(texts.items(), 1)
     ]
-
-
-def _render_configs(configs: Sequence[Config]) -> Iterator[str]:
-    yield "<h2>Whole config</h2>"
-    if not configs:
-        yield "<p>No config of these runs was found.</p>"
-    for config in configs:
-        which = ", ".join(map(str, config.seeds))
-        text = f"<pre>{escape(config.text)}</pre>"
-        yield f'<details id="{config.place}" open><summary>seed {which}</summary>{text}</details>'

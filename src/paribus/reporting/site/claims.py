@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from html import escape
+from typing import NamedTuple
 
 from paribus.core.errors import UserError
 from paribus.core.files import at_scale
 from paribus.reporting.ladder import SCALES
 from paribus.reporting.site.collect import Entry
-from paribus.reporting.site.frame import render_link
 from paribus.reporting.tables.blocks import format_interval, format_number
-from paribus.reporting.tables.html import render_verdict
 from paribus.reporting.tables.schema import ClaimRow, ContrastRow, Table
 from paribus.reporting.turned import measure, name_unit, turn
 from paribus.sweeps.sweep import Sweep
-from paribus.verdict.claims import OURS, TWINS, Sentence
+from paribus.verdict.claims import OURS, OWNERS, TWINS, Sentence
 from paribus.verdict.published import PublishedTable
 from paribus.verdict.published import table as published_table
 from paribus.verdict.words import NOT_RUN, UNDECIDED, find_word
@@ -57,6 +55,16 @@ class Line:
         return f"{self.study}/claim-{self.number}.html"
 
     @property
+    def title(self) -> str:
+        """The claim in plain words if its sweep file has them."""
+        return self.claim.says or self.claim.text
+
+    @property
+    def owner(self) -> str:
+        """Whose claim it is, such as `the paper's claim`."""
+        return OWNERS[self.claim.whose or OURS]
+
+    @property
     def measured(self) -> tuple[tuple[Entry, ClaimRow], ...]:
         """The scales at which some contrast has a number."""
         return tuple(pair for pair in self.entries if any(row.difference is not None for row in pair[1].contrasts))
@@ -83,6 +91,23 @@ class Line:
         """What the sweep's title has behind three spaces, such as `arXiv 1810.04805, appendix C.1`."""
         title = self.sweep.title if self.sweep else self.entries[0][0].table.title
         return title.partition("   ")[2]
+
+    @property
+    def sourced(self) -> bool:
+        """Whether a published table or a citation says where the claim is from."""
+        return self.paper is not None or bool(self.citation)
+
+    @property
+    def verdicts(self) -> str:
+        """The verdict at each scale as site.js reads it, such as `smoke:undecided;cpu:reproduced`."""
+        shown = [(entry.scale, claim.verdict) for entry, claim in self.entries] or [("", NOT_RUN)]
+        return ";".join(f"{scale}:{verdict}" for scale, verdict in shown)
+
+    @property
+    def search_text(self) -> str:
+        """What a search looks through."""
+        words = [self.study, self.claim.sentence, self.claim.text, self.authors, self.verdicts.replace(":", " ")]
+        return " ".join(words).lower()
 
 
 def make_lines(entries: Sequence[Entry], sweeps: Mapping[str, Sweep]) -> list[Line]:
@@ -126,48 +151,36 @@ def list_scales(entries: Sequence[Entry]) -> list[str]:
     return [*SCALES, *sorted({entry.scale for entry in entries} - set(SCALES))]
 
 
-def render_arxiv(paper: PublishedTable | None) -> str:
-    """A link to the paper on arXiv, or where else it was published."""
-    if paper is None:
-        return ""
-    link = f"https://arxiv.org/abs/{paper.arxiv}"
-    return render_link(link, paper.place) if paper.on_arxiv else escape(paper.place)
+class Effect(NamedTuple):
+    """A contrast in prose: `arm` is `comparison` than `versus` by `size` on `column`.
+
+    `comparison`: better, worse, or empty if both arms average the same; `size`: with unit and interval;
+    `n`: pairs of runs; `reason`: what else its verdict rests on.
+    """
+
+    arm: str
+    comparison: str
+    versus: str
+    size: str
+    column: str
+    n: int
+    reason: str
 
 
-def render_source(line: Line, up: str = "") -> str:
-    """The table that a claim is from, its page here, and the paper; if there is no such table, what the sweep cites."""
-    if line.paper is None or line.published is None:
-        return escape(line.citation)
-    named = render_link(f"{up}published/{line.published}.html", f"{line.authors}, {line.paper.table}")
-    return f"{named}, {render_arxiv(line.paper)}"
-
-
-def say_effect(table: Table, row: ContrastRow, show_name: Callable[[str], str], show_size: Callable[[str], str]) -> str:
-    """A contrast in prose: which arm is better, by how much, on what. The functions mark up names and difference."""
-    found = turn(row)
+def describe_effect(table: Table, row: ContrastRow) -> Effect:
+    """Which arm is better, by how much, on what. Raises ValueError if the contrast has no number."""
+    found, unit = turn(row), name_unit(row.column)
     flip = found.effect < 0.0
-    low, high = (None if end is None else -end for end in found[2:0:-1]) if flip else found[1:3]
+    low, high = (None if end is None else -end for end in (found.high, found.low)) if flip else (found.low, found.high)
     number = format_number(table, row.column, abs(found.effect))
-    unit = name_unit(row.column)
-    size = show_size(f"{number}{f' {unit}' if unit else ''}{format_interval(table, row.column, low, high)}")
-    arm, versus, column = map(show_name, (row.arm, row.versus, row.column))
-    if float(number):
-        effect = f"{arm} is {'worse' if flip else 'better'} than {versus} by {size}"
-    else:
-        effect = f"{arm} averages the same as {versus} ({size})"
-    return f"{effect} on {column}, n\u00a0=\u00a0{row.n}"
+    size = f"{number}{f' {unit}' if unit else ''}{format_interval(table, row.column, low, high)}"
+    comparison = "" if float(number) == 0.0 else "worse" if flip else "better"
+    return Effect(row.arm, comparison, row.versus, size, row.column, row.n, row.reason)
 
 
-def render_effect(table: Table, row: ContrastRow, place: str) -> str:
-    """A contrast in prose, with its number as a link to its runs."""
-
-    def show_name(name: str) -> str:
-        return f'<span class="name">{escape(name)}</span>'
-
-    def show_size(size: str) -> str:
-        return f'<span class="name">{render_link(place, size)}</span>'
-
-    return say_effect(table, row, show_name, show_size)
+def describe_effects(table: Table, claim: ClaimRow) -> list[Effect]:
+    """Every contrast of a claim that has a number."""
+    return [describe_effect(table, row) for row in claim.contrasts if row.difference is not None]
 
 
 def format_effect(table: Table, row: ContrastRow) -> str:
@@ -181,22 +194,3 @@ def find_weakest(claim: ClaimRow) -> tuple[ContrastRow, float] | None:
     """The contrast that favors the claim least, and its effect in margins."""
     found = [(row, size.effect) for row in claim.contrasts if (size := measure(row)) is not None]
     return min(found, key=lambda one: -abs(one[1]) if one[0].relation == "~" else one[1], default=None)
-
-
-def render_effects(line: Line) -> str:
-    """Every contrast of a claim at the largest scale at which it was measured."""
-    if not line.measured:
-        return ""
-    entry, claim = line.measured[-1]
-    place = f"{line.place}#{entry.scale}"
-    parts = [render_effect(entry.table, row, place) for row in claim.contrasts if row.difference is not None]
-    return "".join(f'<span class="found">{part}</span>' for part in parts)
-
-
-def render_verdicts(line: Line) -> str:
-    """The verdict at each scale, each a link to its table."""
-    found = [
-        (claim, render_link(f"{entry.place}/index.html", claim.word), entry.scale) for entry, claim in line.entries
-    ]
-    shown = [render_verdict(claim.verdict, f"{link} <small>{escape(scale)}</small>") for claim, link, scale in found]
-    return "".join(shown) or render_verdict(NOT_RUN, NOT_RUN)

@@ -19,6 +19,7 @@ from paribus.reporting.tables.curves import Curve, read_curves
 from paribus.reporting.tables.design import Design, make_design
 from paribus.reporting.tables.evidence import gather
 from paribus.reporting.tables.schema import Table
+from paribus.runs.record import Record
 from paribus.runs.store import Found, Manifest, find_manifest, find_records, find_stored, read_config
 from paribus.sweeps.sweep import Sweep, load, names
 
@@ -59,6 +60,11 @@ class Entry:
     @cached_property
     def found(self) -> Found:
         return find_records(self.study, self.scale, self.roots)
+
+    @property
+    def finished(self) -> list[Record]:
+        """The records of runs that are done."""
+        return [record for record in self.found.records if record.done]
 
     @cached_property
     def curves(self) -> dict[tuple[str, int], dict[str, Curve]]:

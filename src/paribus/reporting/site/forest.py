@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from html import escape
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from paribus.reporting.plots.marks import render_mark
 from paribus.reporting.site.claims import INTERVAL, Line, format_effect
-from paribus.reporting.site.collect import Entry
-from paribus.reporting.site.frame import render_link
-from paribus.reporting.tables.html import make_slug
-from paribus.reporting.tables.schema import ClaimRow, ContrastRow
+from paribus.reporting.tables.schema import ClaimRow, ContrastRow, Table
 from paribus.reporting.turned import Turned, measure
 from paribus.verdict.metrics import MEAN
 from paribus.verdict.words import NOT_RUN, WORDS, find_word
@@ -28,14 +23,16 @@ _TWINS = ("A/A tests", "identical arms: any difference is chance")
 
 
 class Contrast(NamedTuple):
-    """A contrast of a claim at a scale. `found`: in margins; `below`: it is decided, and every arm is below a linear
-    model; `among`: the claim has several on its column.
+    """A contrast of a claim at a scale.
+
+    `effect`: in margins; `below`: it is decided, and every arm is below a linear model; `among`: the claim has several
+    on its column.
     """
 
     line: Line
-    entry: Entry
+    table: Table
     row: ContrastRow
-    found: Turned
+    effect: Turned
     below: bool
     among: bool
 
@@ -61,14 +58,87 @@ class Axis(NamedTuple):
         return [tick for tick in both if self.low <= tick <= self.high]
 
 
+class TickNumber(NamedTuple):
+    """The number of a tick, at a percent of the axis; those that are no `power` of ten are hidden on a narrow page."""
+
+    text: str
+    at: float
+    power: bool
+
+
+class Row(NamedTuple):
+    """A contrast as it is drawn; places are in percent of the axis.
+
+    `size`: the effect with unit and interval; `signs` refer to the key; `said`: verdict and reason; `zone`: where the
+    interval would reproduce the claim; `paper`: the paper's effect.
+    """
+
+    line: Line
+    scale: str
+    contrast: ContrastRow
+    among: bool
+    size: str
+    signs: str
+    said: str
+    zone: tuple[float, float]
+    interval: tuple[float, float] | None
+    effect: float
+    paper: float | None
+
+
+class Group(NamedTuple):
+    """Contrasts whose claims say the same, the largest effect first; `needs`: what such a claim needs."""
+
+    name: str
+    needs: str
+    rows: Sequence[Row]
+
+
+class Forest(NamedTuple):
+    """A plot with its key.
+
+    `words`: its verdicts; `interval`: what the bars are; `has_paper`, `has_bare`, `has_below`: whether it has an effect
+    of a paper, a contrast without a margin, and one below a linear model; `ticks` and `zero`: in percent of the axis;
+    `folded`: whether it opens at a click.
+    """
+
+    title: str
+    folded: bool
+    words: Sequence[str]
+    interval: str
+    has_paper: bool
+    has_bare: bool
+    has_below: bool
+    ticks: Sequence[float]
+    numbers: Sequence[TickNumber]
+    zero: float
+    groups: Sequence[Group]
+
+
+def make_forests(lines: Sequence[Line]) -> list[Forest]:
+    """A plot of every contrast with a number, at each scale.
+
+    Contrasts that are undecided for another reason than too few seeds are folded away, unless there are no others.
+    """
+    contrasts = list_contrasts(lines)
+    if not contrasts:
+        return []
+    barred = [one for one in contrasts if one.row.barred]
+    plots = [_make_forest([one for one in contrasts if not one.row.barred] or barred, "Measured contrasts")]
+    if 0 < len(barred) < len(contrasts):
+        title = f"{len(barred)} more, undecided for another reason than too few seeds"
+        plots.append(_make_forest(barred, title, folded=True))
+    return plots
+
+
 def list_contrasts(lines: Sequence[Line]) -> list[Contrast]:
     """Every contrast with a number, at each scale."""
     return [
-        Contrast(line, entry, row, found, _is_below(claim, row), _is_among(claim, row))
+        Contrast(line, entry.table, row, effect, _is_below(claim, row), _is_among(claim, row))
         for line in lines
         for entry, claim in line.entries
         for row in claim.contrasts
-        if (found := measure(row)) is not None
+        if (effect := measure(row)) is not None
     ]
 
 
@@ -81,61 +151,30 @@ def _is_among(claim: ClaimRow, row: ContrastRow) -> bool:
     return sum(other.column == row.column for other in claim.contrasts) > 1
 
 
-def render_forest(lines: Sequence[Line]) -> Iterator[str]:
-    """Each plot with its key, as a table: a row per contrast, by what its claim says and by size.
-
-    Contrasts that are undecided for another reason than too few seeds are folded away, unless there are no others.
-    """
-    contrasts = list_contrasts(lines)
-    if not contrasts:
-        return
-    barred = [one for one in contrasts if one.row.barred]
-    yield from _render_table([one for one in contrasts if not one.row.barred] or barred, "Measured contrasts")
-    if 0 < len(barred) < len(contrasts):
-        said = f"{len(barred)} more, undecided for another reason than too few seeds"
-        why = "runs are still on the plateau of a trivial model, or the task is not sensitive"
-        yield f"<details><summary>{said}: {why}</summary>"
-        yield from _render_table(barred, said)
-        yield "</details>"
-
-
-def _render_table(contrasts: Sequence[Contrast], what: str) -> Iterator[str]:
-    yield _render_key(contrasts)
-    axis = _make_axis(contrasts)
-    ticks = ", ".join(_draw_tick(axis(tick)) for tick in axis.list_ticks())
-    caption = f"{what}: effect over margin, turned so that right favors the claim"
-    yield f'<table class="forest" style="--ticks: {ticks}"><caption class="unseen">{caption}</caption>'
-    yield f"<thead><tr>{_render_head(axis)}</tr></thead>"
+def _make_forest(contrasts: Sequence[Contrast], title: str, folded: bool = False) -> Forest:
+    ends = [end for one in contrasts for end in one.effect if end is not None]
+    axis = Axis(min(-3.0, *ends) * 1.15, max(3.0, *ends) * 1.15)
     own = [one for one in contrasts if not one.line.of_twins]
     groups = [(words, [one for one in own if one.row.relation == sign]) for sign, words in _GROUPS.items()]
-    for words, group in [*groups, (_TWINS, [one for one in contrasts if one.line.of_twins])]:
-        if group:
-            yield _render_group(words, sorted(group, key=lambda one: -one.found.effect), axis)
-    yield "</table>"
-
-
-def _make_axis(contrasts: Sequence[Contrast]) -> Axis:
-    ends = [end for one in contrasts for end in one.found if end is not None]
-    return Axis(min(-3.0, *ends) * 1.15, max(3.0, *ends) * 1.15)
-
-
-def _draw_tick(place: float) -> str:
-    line = f"var(--grid) calc({place:.2f}% - .5px) calc({place:.2f}% + .5px)"
-    return f"linear-gradient(to right, transparent calc({place:.2f}% - .5px), {line}, transparent 0)"
-
-
-def _render_head(axis: Axis) -> str:
-    ticks = "".join(_name_tick(axis, tick) for tick in axis.list_named())
-    claim = '<th scope="col" class="what">claim <span class="axis-name">effect over margin</span></th>'
-    names = claim, '<th scope="col" class="value">effect [interval]</th>'
-    lane = f'<th scope="col" class="lane axis"><span class="unseen">effect over margin</span><div>{ticks}</div></th>'
-    return lane.join(names)
-
-
-def _name_tick(axis: Axis, tick: float) -> str:
-    """The number of a tick; those that are no power of ten go first if there is little room."""
-    between = "" if _is_power(tick) else ' class="between"'
-    return f'<span{between} style="left: {axis(tick):.2f}%">{tick:g}</span>'
+    groups.append((_TWINS, [one for one in contrasts if one.line.of_twins]))
+    shown = {one.row.verdict for one in contrasts}
+    return Forest(
+        title=title,
+        folded=folded,
+        words=[word.name for word in WORDS.all() if word.name in shown and word.name != NOT_RUN],
+        interval=INTERVAL,
+        has_paper=any(one.effect.published is not None for one in contrasts),
+        has_bare=any(not one.row.margin for one in contrasts),
+        has_below=any(one.below for one in contrasts),
+        ticks=[axis(tick) for tick in axis.list_ticks()],
+        numbers=[TickNumber(f"{tick:g}", axis(tick), _is_power(tick)) for tick in axis.list_named()],
+        zero=axis(0.0),
+        groups=[
+            Group(*words, [_make_row(one, axis) for one in sorted(group, key=lambda one: -one.effect.effect)])
+            for words, group in groups
+            if group
+        ],
+    )
 
 
 def _is_power(tick: float) -> bool:
@@ -143,64 +182,20 @@ def _is_power(tick: float) -> bool:
     return f"{abs(tick):g}".strip("0") in ("", "1")
 
 
-def _render_key(contrasts: Sequence[Contrast]) -> str:
-    shown = {one.row.verdict for one in contrasts}
-    marks = [
-        f'<span class="v-{make_slug(word.name)}">{render_mark(word.mark, word.decides)}{escape(word.name)}</span>'
-        for word in WORDS.all()
-        if word.name in shown and word.name != NOT_RUN
-    ]
-    marks.append(f"bar and [brackets]: {escape(INTERVAL)}")
-    marks.append(
-        '<span class="patch"></span>where the claim needs the interval; '
-        "on a task, an arm must also beat the model from scratch"
-    )
-    if any(one.found.published is not None for one in contrasts):
-        marks.append(render_mark("diamond", filled=False) + "the paper&#x27;s effect, if it prints the same metric")
-    if any(not one.row.margin for one in contrasts):
-        marks.append("* no margin: in standard deviations of the seeds&#x27; differences")
-    if any(one.below for one in contrasts):
-        marks.append("† a bag-of-words baseline beats every arm on the task, or on at least one task of the mean")
-    return '<ul class="key">' + "".join(f"<li>{mark}</li>" for mark in marks) + "</ul>"
-
-
-def _render_group(words: tuple[str, str], group: Sequence[Contrast], axis: Axis) -> str:
-    head = f'<tr class="group"><th scope="rowgroup" colspan="3">{words[0]} <small>{words[1]}</small></th></tr>'
-    return f"<tbody>{head}" + "\n".join(_render_row(one, axis) for one in group) + "</tbody>"
-
-
-def _render_row(one: Contrast, axis: Axis) -> str:
-    row, table, line = one.row, one.entry.table, one.line
-    says = line.claim.says or line.claim.text
-    pair = f' <span class="small">{escape(row.arm)} against {escape(row.versus)}</span>' if one.among else ""
-    name = f'<a href="{escape(line.place)}" title="{escape(says)}">{escape(says)}</a>{pair}'
-    signs = "*" * (not row.margin) + "†" * one.below
-    value = f"{render_link(f'{line.place}#{one.entry.scale}', format_effect(table, row))}{signs}"
-    where = f'<span class="small">{escape(row.column)}, {escape(one.entry.scale)}</span>'
-    return (
-        f'<tr><th scope="row" class="what">{name}</th>'
-        f'<td class="lane v-{make_slug(row.verdict)}">{_draw_lane(one, axis)}</td>'
-        f'<td class="value">{value} {where}</td></tr>'
-    )
-
-
-def _draw_lane(one: Contrast, axis: Axis) -> str:
-    """The zone in which the interval would reproduce the claim, zero, the interval, the mark and the paper's effect."""
-    row, found, margin = one.row, one.found, 1.0 if one.row.margin else 0.0
-    low = axis({">": 0.0, ">=": -margin, "~": -margin}[row.relation])
+def _make_row(one: Contrast, axis: Axis) -> Row:
+    row, effect, margin = one.row, one.effect, 1.0 if one.row.margin else 0.0
+    low = {">": 0.0, ">=": -margin, "~": -margin}[row.relation]
     high = axis(margin) if row.relation == "~" else 100.0
-    parts = [f'<i class="zone" style="left: {low:.2f}%; width: {high - low:.2f}%"></i>']
-    parts.append(f'<i class="zero" style="left: {axis(0.0):.2f}%"></i>')
-    if found.low is not None and found.high is not None:
-        start, end = axis(found.low), axis(found.high)
-        parts.append(f'<i class="bar-ci" style="left: {start:.2f}%; width: {end - start:.2f}%"></i>')
-    word = find_word(row.verdict)
-    parts.append(_place(render_mark(word.mark, word.decides), axis(found.effect)))
-    if found.published is not None:
-        parts.append(f'<span class="paper">{_place(render_mark("diamond", False), axis(found.published))}</span>')
-    said = escape(row.verdict + (f": {row.reason}" if row.reason else ""))
-    return f'<div role="img" aria-label="{said}" title="{said}">{"".join(parts)}</div>'
-
-
-def _place(mark: str, at: float) -> str:
-    return mark.replace("<svg ", f'<svg style="left: {at:.2f}%" ', 1)
+    return Row(
+        line=one.line,
+        scale=one.table.scale,
+        contrast=row,
+        among=one.among,
+        size=format_effect(one.table, row),
+        signs="*" * (not row.margin) + "†" * one.below,
+        said=row.verdict + (f": {row.reason}" if row.reason else ""),
+        zone=(axis(low), high),
+        interval=None if effect.low is None or effect.high is None else (axis(effect.low), axis(effect.high)),
+        effect=axis(effect.effect),
+        paper=None if effect.published is None else axis(effect.published),
+    )

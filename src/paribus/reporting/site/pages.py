@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from importlib.resources import files
 from pathlib import Path
 
 from paribus.core.console import progress, say
@@ -11,7 +12,6 @@ from paribus.reporting.site.arm_page import list_records, name_record, render_ar
 from paribus.reporting.site.claim_page import render_claim_page
 from paribus.reporting.site.claims import make_lines
 from paribus.reporting.site.collect import Entry, collect, find_untabled, load_sweeps
-from paribus.reporting.site.frame import read_assets
 from paribus.reporting.site.index import render_index
 from paribus.reporting.site.overview import render_overview
 from paribus.reporting.site.published import render_atlas
@@ -20,6 +20,7 @@ from paribus.reporting.site.scales_page import render_scales
 from paribus.reporting.site.searches import Search, find_searches, render_search_page
 from paribus.reporting.site.table_page import count_runs, render_table_page
 from paribus.reporting.tables.files import render_texts, write_files
+from paribus.reporting.tables.html import make_style
 from paribus.sweeps.sweep import names
 
 
@@ -50,6 +51,13 @@ def write_site(site: Path, reports: Path, runs: Path, results: Path, examples: i
     say(f"written to {site}: {count} files, {size / 1e6:.1f} MB, {len(entries)} tables; open {site / 'index.html'}")
 
 
+def read_assets() -> dict[str, bytes]:
+    """{path in the site: content} of styles and scripts."""
+    folder = files("paribus.reporting.site") / "assets"
+    found = {f"assets/{name}": (folder / name).read_bytes() for name in ("site.css", "site.js", "theme.js")}
+    return {**found, "assets/table.css": make_style().encode()}
+
+
 def render_pages(entries: Sequence[Entry], searches: Sequence[Search], samples: Samples) -> Iterator[tuple[str, bytes]]:
     """(path, content) of every file of the site."""
     sweeps = load_sweeps()
@@ -73,9 +81,9 @@ def _render_entry(
     entry: Entry, siblings: Sequence[Entry], places: Mapping[str, str], samples: Samples
 ) -> Iterator[tuple[str, bytes]]:
     arms = list(count_runs(entry))
-    files = render_texts(entry.table)
-    yield f"{entry.place}/index.html", render_table_page(entry, siblings, places, arms, list(files))
-    for name, text in files.items():
+    texts = render_texts(entry.table)
+    yield f"{entry.place}/index.html", render_table_page(entry, siblings, places, arms, list(texts))
+    for name, text in texts.items():
         yield f"{entry.place}/{name}", text.encode()
     for arm in arms:
         yield f"{entry.place}/{arm}.html", render_arm(entry, arm, samples.draw(entry, arm))

@@ -1,4 +1,4 @@
-"""Corrupted examples of an arm, drawn by `paribus show` from a record's own config, as HTML."""
+"""Corrupted examples of an arm, drawn by `paribus show` from a record's own config."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import io
 import re
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
-from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,13 +17,14 @@ from paribus.training.description import Run
 
 # the meaning of each color of `paribus show`
 _KINDS = {"1;31": "mask", "1;35": "random", "1;34": "keep", "33": "silent", "2": "special"}
+Piece = tuple[str, str]  # (kind, text); plain text has no kind
 _PAINTED = re.compile("\x1b\\[([0-9;]+)m(.*?)\x1b\\[0m", re.DOTALL)
 
 
 class Sample(NamedTuple):
-    """Examples as HTML, or why there is none."""
+    """Examples, each as pieces of text with their kinds, or why there is none."""
 
-    lines: tuple[str, ...] = ()
+    lines: tuple[list[Piece], ...] = ()
     reason: str = ""
 
 
@@ -51,7 +51,7 @@ class Samples:
         except Exception as error:  # a config of another version must not stop the site
             return Sample(reason=f"Left out: this config cannot be composed here ({type(error).__name__}: {error})")
 
-    def _draw(self, config: dict[str, Any], fingerprint: str | None) -> tuple[str, ...]:
+    def _draw(self, config: dict[str, Any], fingerprint: str | None) -> tuple[list[Piece], ...]:
         from paribus.reporting.examples import show_examples
         from paribus.training.streams import training_examples
 
@@ -65,7 +65,7 @@ class Samples:
         screen = io.StringIO()
         with redirect_stdout(io.StringIO()), redirect_stderr(screen):
             show_examples(training_examples(run, data), data.tokenizer, self.count, color=True)
-        return tuple(color_html(line) for line in screen.getvalue().split("\n") if line.strip())
+        return tuple(split_colors(line) for line in screen.getvalue().split("\n") if line.strip())
 
     def _prepare(self, run: Run) -> Data:
         """The data of a config. Raises UserError, also the second time, if they cannot be prepared."""
@@ -81,13 +81,13 @@ class Samples:
         return found
 
 
-def color_html(line: str) -> str:
-    """A line that is colored for a terminal, as HTML."""
-    return _PAINTED.sub(_make_span, escape(line, quote=False))
-
-
-def _make_span(found: re.Match[str]) -> str:
-    return f'<span class="t-{_KINDS.get(found[1], "text")}">{found[2]}</span>'
+def split_colors(line: str) -> list[Piece]:
+    """The pieces of a line that is colored for a terminal."""
+    pieces, end = [], 0
+    for found in _PAINTED.finditer(line):
+        pieces += [("", line[end : found.start()]), (_KINDS.get(found[1], "text"), found[2])]
+        end = found.end()
+    return [(kind, text) for kind, text in [*pieces, ("", line[end:])] if text]
 
 
 def find_cache() -> str:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 
 from paribus.core.console import say
@@ -12,8 +11,7 @@ from paribus.core.errors import UserError
 from paribus.core.files import is_name
 from paribus.reporting.plots.panel import Panel
 from paribus.reporting.plots.search import draw_front, draw_history, draw_importances
-from paribus.reporting.site.frame import Row, render_bullets, render_frame, render_link, render_list
-from paribus.reporting.tables.html import render_figure, render_scroll
+from paribus.reporting.rendering import render_page
 from paribus.sweeps.search.status import TrialBoard
 from paribus.sweeps.search.storage import STUDY
 
@@ -65,39 +63,7 @@ def _read(name: str, folder: Path) -> Search:
     return Search(name, board, describe_importances(study, names), history, shares)
 
 
-def render_searches(searches: Sequence[Search]) -> Iterator[str]:
-    """The part of the front page that leads to them; nothing if there are none."""
-    if not searches:
-        return
-    yield '<h2 id="searches">Searches</h2>'
-    yield '<p class="lead">What Optuna tried, and which parameters matter.</p>'
-    columns = {"search": "search", "state": "trials", "importance": "what matters"}
-    rows = [
-        Row([
-            render_link(one.place, one.name),
-            escape(one.board.summary()),
-            "<br>".join(map(escape, one.importances)) or "too few trials",
-        ], {})
-        for one in searches
-    ]  # fmt: skip
-    yield render_list(columns, rows, "Searches", sortable=False)
-
-
 def render_search_page(search: Search) -> bytes:
     """The page of one search."""
-    return render_frame(search.place, f"Search {search.name}", _render_body(search))
-
-
-def _render_body(search: Search) -> Iterator[str]:
-    board = search.board
-    yield '<p class="crumbs"><a href="index.html#searches">Searches</a></p>'
-    yield f"<h1>Search {escape(search.name)}</h1>"
-    yield f'<p class="lead">{escape(board.summary())}</p>'
-    yield "<h2>Best trials</h2>"
-    yield render_bullets(board.best) if board.best else "<p>No trial has ended with a value.</p>"
-    yield render_figure("Values" if len(board.objectives) == 1 else "Pareto front", search.history)
-    yield render_figure("Importance of the parameters", search.shares)
-    yield "<h2>Trials</h2>"
-    header, lines = board.grid()
-    rows = [Row([escape(cell) for cell in line], {}) for line in lines]
-    yield render_scroll(render_list({name: name for name in header}, rows, "Trials"), "Trials")
+    names, trials = search.board.grid()
+    return render_page("search.html", search.place, f"Search {search.name}", search=search, names=names, trials=trials)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from itertools import compress, groupby
+from collections.abc import Sequence
+from functools import cache
+from itertools import compress, groupby, zip_longest
 from typing import NamedTuple
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from paribus.reporting.tables.blocks import (
     NONE,
@@ -27,12 +30,10 @@ from paribus.reporting.tables.names import name_arm, name_column, name_metric
 from paribus.reporting.tables.schema import AnchorRow, ArmRow, Cell, Table
 from paribus.reporting.tables.styles import BOTH, STYLES
 
-_NEEDS = r"% needs \usepackage[utf8]{inputenc} \usepackage{booktabs}"
-_SIZE = r"\footnotesize"
 _WIDE = 340.0  # points, a little less than the line of an article
 _LETTER, _GAP = 4.3, 6.0  # points: of a letter in that size, about; between columns
 _NARROW = 8  # letters up to which a heading is not broken
-_LONG = 80  # letters of a line of words, which is broken beyond
+_LONG = 80  # letters of a line of words from which on it is broken
 _GREEK = {
     "α": "alpha", "β": "beta", "γ": "gamma", "δ": "delta", "ε": "epsilon", "ζ": "zeta", "η": "eta", "θ": "theta",
     "ι": "iota", "κ": "kappa", "λ": "lambda", "μ": "mu", "ν": "nu", "ξ": "xi", "π": "pi", "ρ": "rho", "σ": "sigma",
@@ -101,14 +102,49 @@ class Column(NamedTuple):
         return found
 
 
+class Group(NamedTuple):
+    """Columns that follow each other, numbered from 1, below one heading; `name` is empty if they have none."""
+
+    name: str
+    first: int
+    last: int
+
+
+class Line(NamedTuple):
+    """A line of a table: its printed lines with a cell per column, and the words above them if there are any."""
+
+    printed: Sequence[Sequence[Text]]
+    title: str = ""
+
+    @property
+    def long(self) -> bool:
+        """Whether its title must be broken."""
+        return len(self.title) >= _LONG
+
+
+class Panel(NamedTuple):
+    """One tabular; `groups` are empty if all its columns have the same source."""
+
+    columns: Sequence[Column]
+    groups: Sequence[Group]
+    lines: Sequence[Line]
+
+
+class Float(NamedTuple):
+    """A table environment; its panels stand below each other."""
+
+    caption: str
+    label: str
+    panels: Sequence[Panel]
+
+
 def render_latex(table: Table, style: str = BOTH) -> str:
     """Results beside the paper's numbers, as one float.
 
     style: of a mean; one of `STYLES`.
     """
     caption = f"{_make_caption(table, make_results(table), style)} {write_line(table.facts)}".rstrip()
-    parts = [_NEEDS, _render_float(*_list_results(table, style), caption, _make_label(table)), *_list_remarks(table)]
-    return "\n".join(parts) + "\n"
+    return _render(table, [_make_float(*_list_results(table, style), caption, _make_label(table))])
 
 
 def render_evidence(table: Table) -> str:
@@ -118,17 +154,38 @@ def render_evidence(table: Table) -> str:
         if claim.contrasts:
             caption = f"{claim.sentence}: {say_claim(table, claim)}. {describe_budget(table)}"
             blocks.append((make_evidence(table, claim), caption))
-    floats = [_render_block(block, said, f"{_make_label(table)}-{at}") for at, (block, said) in enumerate(blocks, 2)]
-    return "\n".join([_NEEDS, *floats, *_list_remarks(table)]) + "\n"
+    label = _make_label(table)
+    return _render(table, [_lay_out_block(block, said, f"{label}-{at}") for at, (block, said) in enumerate(blocks, 2)])
+
+
+def _render(table: Table, floats: Sequence[Float]) -> str:
+    """The floats, and the notes and sources as comments."""
+    remarks = [_join_lines(note) for note in (*table.notes, *table.sources)]
+    return _make_environment().get_template("table.tex").render(floats=floats, remarks=remarks)
+
+
+@cache
+def _make_environment() -> Environment:
+    """Jinja with commands as its delimiters, because LaTeX itself uses braces and percent signs."""
+    made = Environment(
+        loader=PackageLoader("paribus.reporting"),
+        block_start_string=r"\BLOCK{",
+        block_end_string="}",
+        variable_start_string=r"\VAR{",
+        variable_end_string="}",
+        comment_start_string=r"\COMMENT{",
+        comment_end_string="}",
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    made.filters["escape"] = escape
+    return made
 
 
 def _make_label(table: Table) -> str:
     return f"tab:{table.study}-{table.scale}".replace("_", "-").rstrip("-")
-
-
-def _list_remarks(table: Table) -> list[str]:
-    """The notes and sources as comments."""
-    return [f"% {_join_lines(note)}" for note in (*table.notes, *table.sources)]
 
 
 def _make_caption(table: Table, block: Block, style: str = BOTH) -> str:
@@ -200,31 +257,19 @@ def _name_words(text: str) -> str:
     return " ".join(name_column(w) if "/" in w or w.endswith("_loss") else name_arm(w) for w in text.split(" "))
 
 
-def _render_block(block: Block, caption: str, label: str) -> str:
+def _lay_out_block(block: Block, caption: str, label: str) -> Float:
     """A block; if it has several columns of words, each line as words above a line of numbers."""
     columns, end = _list_columns(block), len(block.header) - block.last
     if block.left == 1:
-        return _render_float(columns[:1], columns[1:], caption, label)
+        return _make_float(columns[:1], columns[1:], caption, label)
     words = [(*line[: block.left], *line[end:]) for line in block.lines]
     titles = [": ".join(_name_words(text.text).partition(" (")[0] for text in line) for line in words]
-    return _render_float([], columns[block.left : end], caption, label, titles)
+    panels = [_make_panel(panel, titles) for panel in _split([], columns[block.left : end])]
+    return Float(caption, label, panels)
 
 
-def _render_float(
-    stub: Sequence[Column], rest: Sequence[Column], caption: str, label: str, titles: Sequence[str] = ()
-) -> str:
-    panels = [
-        _render_tabular([*stub, *panel] if titles else _drop_empty(stub, panel), titles) for panel in _split(stub, rest)
-    ]
-    lines = [
-        r"\begin{table}[t]",
-        r"\centering",
-        _SIZE,
-        r"\setlength{\tabcolsep}{3pt}",
-        rf"\caption{{{escape(caption)}}}",
-        rf"\label{{{label}}}",
-    ]
-    return "\n".join([*lines, "\n\\medskip\n\n".join(panels), r"\end{table}"])
+def _make_float(stub: Sequence[Column], rest: Sequence[Column], caption: str, label: str) -> Float:
+    return Float(caption, label, [_make_panel(_drop_empty(stub, panel)) for panel in _split(stub, rest)])
 
 
 def _drop_empty(stub: Sequence[Column], panel: Sequence[Column]) -> list[Column]:
@@ -244,44 +289,25 @@ def _split(stub: Sequence[Column], rest: Sequence[Column]) -> list[list[Column]]
     return panels
 
 
-def _render_tabular(columns: Sequence[Column], titles: Sequence[str]) -> str:
-    spec = "".join("l" if column.words else "r" for column in columns)
-    rows = [line for at in range(len(columns[0].cells)) for line in _render_row(columns, at, titles)]
-    heads = [*_render_groups(columns), " & ".join(map(_render_head, columns)) + r" \\"]
-    return "\n".join(
-        [rf"\begin{{tabular}}{{{spec}}}", r"\toprule", *heads, r"\midrule", *rows, r"\bottomrule", r"\end{tabular}"]
-    )
+def _make_panel(columns: Sequence[Column], titles: Sequence[str] = ()) -> Panel:
+    """Columns of which every cell has the same lines; a cell with fewer than its neighbors is empty below."""
+    lines = []
+    for at, cells in enumerate(zip(*(column.cells for column in columns), strict=True)):
+        printed = list(zip_longest(*cells, fillvalue=Text("")))
+        lines.append(Line(printed, titles[at] if titles else ""))
+    return Panel(columns, _group(columns), lines)
 
 
-def _render_groups(columns: Sequence[Column]) -> Iterator[str]:
-    """A line that says which columns are ours and which the paper's."""
+def _group(columns: Sequence[Column]) -> list[Group]:
+    """Which columns are ours and which the paper's; none if all are of one kind."""
     if len({column.group for column in columns if column.group}) < 2:
-        return
-    names, rules, at = [], [], 1
-    for group, members in groupby(columns, lambda column: column.group):
-        count = len(list(members))
-        names.append(rf"\multicolumn{{{count}}}{{c}}{{{group}}}" if group else " & ".join([""] * count))
-        rules += [rf"\cmidrule(lr){{{at}-{at + count - 1}}}"] if group else []
-        at += count
-    yield " & ".join(names) + r" \\"
-    yield "".join(rules)
-
-
-def _render_head(column: Column) -> str:
-    lines = [escape(line) for line in column.heading]
-    stacked = r"\\".join(lines)
-    return lines[0] if len(lines) == 1 else rf"\shortstack[{'l' if column.words else 'r'}]{{{stacked}}}"
-
-
-def _render_row(columns: Sequence[Column], at: int, titles: Sequence[str]) -> Iterator[str]:
-    if titles:
-        kind = "l" if len(titles[at]) < _LONG else r"p{.95\linewidth}"
-        yield rf"\multicolumn{{{len(columns)}}}{{{kind}}}{{{escape(titles[at])}}} \\"
-    for line in range(max(len(column.cells[at]) for column in columns)):
-        cells = (column.cells[at][line] if line < len(column.cells[at]) else Text("") for column in columns)
-        yield " & ".join(_render_cell(cell) for cell in cells) + r" \\"
-    if at + 1 < len(columns[0].cells):
-        yield r"\addlinespace"
+        return []
+    groups, first = [], 1
+    for name, members in groupby(columns, lambda column: column.group):
+        last = first + len(list(members)) - 1
+        groups.append(Group(name, first, last))
+        first = last + 1
+    return groups
 
 
 def escape(text: str) -> str:
@@ -293,7 +319,3 @@ def escape(text: str) -> str:
 
 def _join_lines(text: str) -> str:
     return " ".join(text.split())
-
-
-def _render_cell(cell: Text) -> str:
-    return rf"\textbf{{{escape(cell.text)}}}" if cell.best else escape(cell.text)
