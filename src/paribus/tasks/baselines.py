@@ -14,7 +14,7 @@ from paribus.core.checksums import read_sealed
 from paribus.core.console import say
 from paribus.core.files import write_sealed
 from paribus.data.sequences import Array
-from paribus.tasks.examples import Choice, Example, Question, Tagged, Transfer, limit_rows
+from paribus.tasks.examples import ChoiceExample, Example, GenerationExample, QuestionExample, TaggedExample, limit_rows
 from paribus.tasks.metrics import Answer
 
 if TYPE_CHECKING:
@@ -75,14 +75,14 @@ def regress_by_words(train: Sequence[Example], validation: Sequence[Example]) ->
     return _predict_best(train, validation, lambda strength: Ridge(alpha=1 / strength, solver="sparse_cg"))
 
 
-def choose_by_words(train: Sequence[Choice], validation: Sequence[Choice]) -> Array:
+def choose_by_words(train: Sequence[ChoiceExample], validation: Sequence[ChoiceExample]) -> Array:
     """The place of the option that ridge regression on a text and an option ranks first, by the features of pairs."""
     sides = [[own for row in rows for own in _pair_options(row)] for rows in (train, validation)]
     first_N = np.cumsum([len(row.options) for row in validation])
     return np.array([own.argmax() for own in np.split(regress_by_words(*sides), first_N[:-1])], np.int64)
 
 
-def _pair_options(row: Choice) -> list[Example]:
+def _pair_options(row: ChoiceExample) -> list[Example]:
     asked = row.text if row.question is None else f"{row.text} {row.question}"
     return [Example(asked, option, float(place == row.label)) for place, option in enumerate(row.options)]
 
@@ -171,7 +171,7 @@ def _join(*parts: Sequence[Sequence[csr_matrix]]) -> list[csr_matrix]:
     return [hstack([*chain(*own)], format="csr") for own in zip(*parts, strict=True)]
 
 
-def tag_by_words(train: Sequence[Tagged], validation: Sequence[Tagged]) -> list[list[int]]:
+def tag_by_words(train: Sequence[TaggedExample], validation: Sequence[TaggedExample]) -> list[list[int]]:
     """Tags for `validation` by a linear model on each word, its ends, its shape and the words around it. The penalty is
     chosen by cross-validation on `train`.
     """
@@ -197,7 +197,7 @@ def _features(words: Sequence[str]) -> Iterator[list[str]]:
         yield [*beside, *ends, f"shape={shape}"]
 
 
-def answer_by_words(train: Sequence[Question], validation: Sequence[Question]) -> list[Answer]:
+def answer_by_words(train: Sequence[QuestionExample], validation: Sequence[QuestionExample]) -> list[Answer]:
     """For each question the window of its context, as long as the median answer of `train`, that has most words of the
     question around it and holds none of them (after Richardson et al. 2013, "sliding window").
     """
@@ -205,7 +205,7 @@ def answer_by_words(train: Sequence[Question], validation: Sequence[Question]) -
     return [Answer(_find_window(row, max(1, size))) for row in validation]
 
 
-def _find_window(row: Question, size: int) -> str:
+def _find_window(row: QuestionExample, size: int) -> str:
     words = [match.span() for match in re.finditer(r"\S+", row.context)]
     asked = set(re.findall(r"\w+", row.question.lower())) - {"the", "a", "an", "of", "in", "to", "is", "was", "what"}
     hit_W = np.array([bool(asked & set(re.findall(r"\w+", row.context[a:b].lower()))) for a, b in words], float)
@@ -216,7 +216,7 @@ def _find_window(row: Question, size: int) -> str:
     return row.context[words[at][0] : words[at + len(ones) - 1][1]]
 
 
-def retrieve_targets(train: Sequence[Transfer], validation: Sequence[Transfer]) -> list[str]:
+def retrieve_targets(train: Sequence[GenerationExample], validation: Sequence[GenerationExample]) -> list[str]:
     """For each text the target of the nearest training text, by the cosine of their bags of words."""
     seen, unseen = _join(_weigh(train, validation, WORDS))
     nearest = [int((seen @ unseen[row].T).toarray().argmax()) for row in range(unseen.shape[0])]

@@ -27,7 +27,7 @@ TEXT = "text"  # the name of the corpus among the sources
 DRAWN = "drawn_"  # before the name of a source, in the counts of a batch
 
 
-class Views(NamedTuple):
+class SourceViews(NamedTuple):
     """What the model reads and writes of some rows, and further counts of them."""
 
     read: Sequences | Text
@@ -35,10 +35,10 @@ class Views(NamedTuple):
     counts: Mapping[str, int]
 
 
-class Source(Passes, Protocol):
+class MixtureSource(Passes, Protocol):
     """One of several kinds of examples."""
 
-    def views(self, epoch: int, rows: Ints) -> Views: ...
+    def views(self, epoch: int, rows: Ints) -> SourceViews: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,11 +56,11 @@ class TextSource:
     def lengths(self, epoch: int) -> NDArray[np.int32]:
         return self.examples.lengths(epoch)
 
-    def views(self, epoch: int, rows: Ints) -> Views:
+    def views(self, epoch: int, rows: Ints) -> SourceViews:
         views = self.examples.views(epoch, rows)
         raw, noise = int(views.text.length_B.sum()), len(views.marks.noise_P)
         counts = {"raw_tokens": raw, "noise": noise, "spans": views.marks.spans}
-        return Views(views.inputs, written_rows(views), counts)
+        return SourceViews(views.inputs, written_rows(views), counts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,9 +79,9 @@ class TaskSource:
         taken_N = self.rows.collator.model_lengths(self.rows.read.length_N, self.rows.write.length_N)
         return taken_N.astype(np.int32)
 
-    def views(self, epoch: int, rows: Ints) -> Views:
+    def views(self, epoch: int, rows: Ints) -> SourceViews:
         read, write = (ragged.pad(rows, self.rows.pad, 1) for ragged in (self.rows.read, self.rows.write))
-        return Views(read, write, {})
+        return SourceViews(read, write, {})
 
 
 class Drawn(NamedTuple):
@@ -102,7 +102,7 @@ class Mixed:
     `tasks.multitask` for batches that name their task.
     """
 
-    plans: Mapping[str, StepPlan[Source]]  # by name of the source
+    plans: Mapping[str, StepPlan[MixtureSource]]  # by name of the source
     collator: EncoderDecoderCollator
     pad: int
     readings: int = 1
@@ -145,7 +145,7 @@ class Mixed:
         """The rows as the collator's arrays."""
         drawn, row_B = self._cached(epoch), np.asarray(rows, np.int64)
         source_B = drawn.source_N[row_B]
-        parts: list[tuple[Ints, Views]] = []
+        parts: list[tuple[Ints, SourceViews]] = []
         counts = dict.fromkeys(("raw_tokens", "noise", "spans"), 0)
         for place, (name, plan) in enumerate(self.plans.items()):
             counts[DRAWN + name] = int((source_B == place).sum())
@@ -204,7 +204,7 @@ def mix(mixture: Mixture, text: Examples, rows: Mapping[str, TextRows], data: Da
             f"in a mixture, the name {TEXT} is reserved for the corpus, but a task has it", "rename the task"
         )
     collator = writing_collator(text)
-    sources: dict[str, Source] = {TEXT: TextSource(text)} if mixture.denoising else {}
+    sources: dict[str, MixtureSource] = {TEXT: TextSource(text)} if mixture.denoising else {}
     sources |= {name: TaskSource(own) for name, own in rows.items()}
     counts = mixture.counts([source.size(0) for source in sources.values()])
     plans = {

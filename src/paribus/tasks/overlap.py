@@ -13,7 +13,7 @@ from paribus.core.checksums import digest, read_sealed
 from paribus.core.console import say
 from paribus.core.files import write_sealed
 from paribus.data.sequences import Array
-from paribus.tasks.examples import Labeled
+from paribus.tasks.examples import AnyExample
 
 if TYPE_CHECKING:
     from paribus.data.corpus.sentences import Splitter
@@ -51,7 +51,9 @@ def measure_overlap(
     return value
 
 
-def find_overlap(rows: Sequence[Labeled], read_K: Sequence[Array], tokenizer: Tokenizer, splitter: Splitter) -> Array:
+def find_overlap(
+    rows: Sequence[AnyExample], read_K: Sequence[Array], tokenizer: Tokenizer, splitter: Splitter
+) -> Array:
     """Bool [N]: whether the longest text of an example occurs in one of the texts `read_K`, given as token ids.
 
     It does if 70 % of its windows of eight tokens occur there (as in PaLM, arXiv 2204.02311, section 8, with words). A

@@ -15,7 +15,7 @@ import numpy as np
 from paribus.corruption.collators.text_to_text import EncoderDecoderCollator
 from paribus.data.sequences import Array, Arrays, Sequences
 from paribus.tasks.examples import normalize
-from paribus.tasks.rows import Rows, count_tokens, kept_places, locate, no_room, tokenize, truncate
+from paribus.tasks.rows import TaskRows, count_tokens, kept_places, locate, no_room, tokenize, truncate
 
 if TYPE_CHECKING:
     from paribus.data.tokens.tokenizer import Tokenizer
@@ -90,7 +90,7 @@ class Ragged:
 
 
 @dataclass(frozen=True)
-class TextRows(Rows):
+class TextRows(TaskRows):
     """The texts that the model reads and those that it must write, both with their end-of-sequence token."""
 
     read: Ragged

@@ -16,7 +16,7 @@ from paribus.core.settings import FineTuning
 from paribus.data.formats.input_format import runs
 from paribus.data.formats.pairs import count_kept
 from paribus.data.sequences import Array, Arrays
-from paribus.tasks.examples import Choice, Example
+from paribus.tasks.examples import ChoiceExample, Example
 
 if TYPE_CHECKING:
     from paribus.data.tokens.tokenizer import Tokenizer
@@ -30,7 +30,7 @@ LEAST_PAIR = 5  # tokens of a row of two texts
 POOL = 64  # batches that are sorted by length together
 
 
-class Rows(ABC):
+class TaskRows(ABC):
     """N rows of tokens with different lengths, as a task type encodes its examples.
 
     Attributes:
@@ -45,7 +45,7 @@ class Rows(ABC):
         tokens: `ids_BL`, `length_B` and others as needed; and the `counts` of the batch, by which losses are divided.
         """
 
-    def drawn(self, seed: int, epoch: int) -> Rows:
+    def drawn(self, seed: int, epoch: int) -> TaskRows:
         """The rows as a pass of training reads them, if what they show is drawn."""
         return self
 
@@ -55,7 +55,7 @@ class Rows(ABC):
 
 
 @dataclass(frozen=True)
-class Encoded(Rows):
+class FramedRows(TaskRows):
     """Framed rows, one after the other (T tokens)."""
 
     ids_T: Array  # int32
@@ -81,12 +81,12 @@ class Encoded(Rows):
 
 
 @dataclass(frozen=True)
-class Groups(Rows):
+class GroupedRows(TaskRows):
     """N examples over W framed rows; the rows of an example follow each other. At most `most` rows go through the
     model at once, but the rows of an example stay together.
     """
 
-    rows: Encoded  # its label_N is unused
+    rows: FramedRows  # its label_N is unused
     first_N: Array  # int64 [N + 1]: where an example's rows start
     label_N: Array
     most: int
@@ -165,7 +165,7 @@ def encode(
     length: int,
     truncation: str = "head",
     form: str = "bert",
-) -> Encoded:
+) -> FramedRows:
     """Rows `[CLS] text [SEP]` or `[CLS] text [SEP] pair [SEP]` of at most `length` tokens, or of another form.
 
     A text that is too long is cut, and of a pair the longer text, token by token. The row keeps the text's beginning
@@ -189,11 +189,11 @@ def encode(
 
 def encode_both_orders(
     examples: Sequence[Example], tokenizer: Tokenizer, vocabulary: Vocabulary, settings: FineTuning
-) -> Groups:
+) -> GroupedRows:
     """Two rows for each pair, one for each order of its texts (GPT-1, section 3.3: similarity)."""
     turned = [each for row in examples for each in (row, Example(str(row.pair), row.text, row.label))]
     rows = encode(turned, tokenizer, vocabulary, settings.length, settings.truncation, settings.format)
-    return Groups(rows, 2 * np.arange(len(examples) + 1), rows.label_N[::2], 2 * settings.batch_size)
+    return GroupedRows(rows, 2 * np.arange(len(examples) + 1), rows.label_N[::2], 2 * settings.batch_size)
 
 
 def encode_windows(
@@ -204,7 +204,7 @@ def encode_windows(
     stride: int | None,
     most_windows: int,
     most: int,
-) -> Groups:
+) -> GroupedRows:
     """Each text in windows of `length` tokens, special tokens included, that begin `stride` tokens apart (None: half a
     window). If a text needs more than `most_windows`, the first ones and the last one are read.
 
@@ -229,7 +229,7 @@ def window_starts(length: int, room: int, stride: int, most: int) -> list[int]:
 
 def encode_apart(
     examples: Sequence[Example], tokenizer: Tokenizer, vocabulary: Vocabulary, length: int, most: int
-) -> Groups:
+) -> GroupedRows:
     """The two texts of each pair in separate rows, each cut to `length` tokens."""
     ids = tokenize([text for row in examples for text in (row.text, row.pair or "")], tokenizer)
     cut = [row[: length - 2] for row in ids]
@@ -237,8 +237,8 @@ def encode_apart(
 
 
 def encode_options(
-    examples: Sequence[Choice], tokenizer: Tokenizer, vocabulary: Vocabulary, settings: FineTuning
-) -> Groups:
+    examples: Sequence[ChoiceExample], tokenizer: Tokenizer, vocabulary: Vocabulary, settings: FineTuning
+) -> GroupedRows:
     """A row for each option, cut as pairs are: `[CLS] text [SEP] question option [SEP]`, with the option for `_` in the
     question (RoBERTa, `preprocess_RACE.py`), or `<start> text question <delimiter> option <extract>` (GPT-1).
 
@@ -255,7 +255,7 @@ def encode_options(
     kept = truncate(*map(count_tokens, sides), room=settings.length - 3)
     unlabeled = np.zeros(len(contexts), np.int64)
     rows = _frame(sides, kept, unlabeled, frame_of(vocabulary, settings.format), head_tokens(settings.truncation))
-    return Groups(rows, np.cumsum([0, *counts]), _labels(examples), settings.batch_size * max(counts))
+    return GroupedRows(rows, np.cumsum([0, *counts]), _labels(examples), settings.batch_size * max(counts))
 
 
 def fill_question(question: str | None, option: str) -> str:
@@ -267,22 +267,22 @@ def fill_question(question: str | None, option: str) -> str:
 
 def _group(
     rows: list[Array], counts: Sequence[int], examples: Sequence[Example], vocabulary: Vocabulary, most: int
-) -> Groups:
+) -> GroupedRows:
     framed = frame([rows], np.zeros(sum(counts), np.int64), vocabulary)
-    return Groups(framed, np.concatenate([[0], np.cumsum(counts)]), _labels(examples), most)
+    return GroupedRows(framed, np.concatenate([[0], np.cumsum(counts)]), _labels(examples), most)
 
 
-def _labels(examples: Sequence[Example | Choice]) -> Array:
+def _labels(examples: Sequence[Example | ChoiceExample]) -> Array:
     label_N = np.array([row.label for row in examples])
     return label_N.astype(np.float32 if label_N.dtype.kind == "f" else np.int64)
 
 
-def frame(sides: Sequence[list[Array]], label_N: Array, vocabulary: Vocabulary) -> Encoded:
+def frame(sides: Sequence[list[Array]], label_N: Array, vocabulary: Vocabulary) -> FramedRows:
     """Rows of one or two texts, given as token ids that are already cut."""
     return _frame(sides, [count_tokens(side) for side in sides], label_N, frame_of(vocabulary), FULL)
 
 
-def _frame(sides: Sequence[list[Array]], kept: Sequence[Array], label_N: Array, around: Frame, head: int) -> Encoded:
+def _frame(sides: Sequence[list[Array]], kept: Sequence[Array], label_N: Array, around: Frame, head: int) -> FramedRows:
     length_N = np.sum(kept, axis=0) + 1 + len(sides)
     end_N = np.cumsum(length_N)
     ids_T = np.full(end_N[-1], around.between, np.int32)
@@ -295,7 +295,7 @@ def _frame(sides: Sequence[list[Array]], kept: Sequence[Array], label_N: Array, 
         ids_T[runs(at_N, kept_N)] = np.concatenate(rows)[source_T]
         part_T[runs(at_N, kept_N + 1)] = part * around.parts
         at_N = at_N + kept_N + 1
-    return Encoded(ids_T, part_T, start_N, length_N, label_N, around.pad)
+    return FramedRows(ids_T, part_T, start_N, length_N, label_N, around.pad)
 
 
 def no_room(length: int) -> UserError:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Unpack
 
 from paribus.tasks.docs.base import Function, FunctionTask, Module, Sizes, find_functions
-from paribus.tasks.examples import Question
+from paribus.tasks.examples import QuestionExample
 from paribus.tasks.metrics import Answer
 from paribus.tasks.types.question_answering import ExtractiveQA
 
@@ -48,14 +48,14 @@ class DocsDefault(FunctionTask):
     def read(self) -> Callable[[Module], list[Documented]]:
         return read_documented
 
-    def make_examples(self, rows: Sequence[Documented]) -> list[Question]:
+    def make_examples(self, rows: Sequence[Documented]) -> list[QuestionExample]:
         return [
-            Question(QUESTION.format(name), row.description, [text], [start])
+            QuestionExample(QUESTION.format(name), row.description, [text], [start])
             for row in rows
             for name, text, start in row.defaults
         ]
 
-    def predict_by_rules(self, examples: Sequence[Question]) -> Mapping[str, Any]:
+    def predict_by_rules(self, examples: Sequence[QuestionExample]) -> Mapping[str, Any]:
         """What follows "default" in the description of the parameter."""
         return {"regular_expression": [Answer(_answer_by_expression(row)) for row in examples]}
 
@@ -123,7 +123,7 @@ def find_description(text: str, name: str) -> tuple[int, int] | None:
     return start.end(), len(text) if end < 0 else end
 
 
-def _answer_by_expression(row: Question) -> str:
+def _answer_by_expression(row: QuestionExample) -> str:
     asked = _ASKED.fullmatch(row.question)
     block = find_description(row.context, asked.group(1)) if asked else None
     found = _SAID.search(row.context, *block) if block else None

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Unpack
 
 from paribus.tasks.docs.base import Function, FunctionTask, Module, Sizes, find_functions
-from paribus.tasks.examples import Tagged
+from paribus.tasks.examples import TaggedExample
 from paribus.tasks.types.tagging import Tagging
 
 CLASSES = ("O", "B-parameter", "B-type")
@@ -51,10 +51,10 @@ class DocsParameters(FunctionTask):
     def read(self) -> Callable[[Module], list[Marked]]:
         return read_marked
 
-    def make_examples(self, rows: Sequence[Marked]) -> list[Tagged]:
-        return [Tagged(row.words, row.tags) for row in rows]
+    def make_examples(self, rows: Sequence[Marked]) -> list[TaggedExample]:
+        return [TaggedExample(row.words, row.tags) for row in rows]
 
-    def predict_by_rules(self, examples: Sequence[Tagged]) -> Mapping[str, Any]:
+    def predict_by_rules(self, examples: Sequence[TaggedExample]) -> Mapping[str, Any]:
         """Names by their spelling."""
         return {"regular_expression": [_tag_by_expression(row.words) for row in examples]}
 

@@ -12,7 +12,7 @@ from paribus.data.corpus.docstrings import Docstrings
 from paribus.data.corpus.splits import hash_share
 from paribus.tasks.docs.base import DocsTask, Sizes
 from paribus.tasks.docs.order import DocsShift
-from paribus.tasks.examples import Choice, Example, Examples, limit_rows
+from paribus.tasks.examples import ChoiceExample, Example, Examples, limit_rows
 from paribus.tasks.types.base import TaskType
 from paribus.tasks.types.scored import CHOSEN, LIKELY, Scored
 
@@ -63,7 +63,7 @@ class ScoredNext(DocsTask):
     def fits(self, text: str) -> bool:
         return super().fits(text) and len(text) <= LONGEST
 
-    def _choices(self, texts: list[str]) -> list[Choice]:
+    def _choices(self, texts: list[str]) -> list[ChoiceExample]:
         halves = [_halve(text) for text in dict.fromkeys(texts)]
         found = []
         for at, (begin, end) in enumerate(halves):
@@ -96,7 +96,7 @@ class ScoredText(DocsTask):
         found: Examples = {"train": [], "validation": []}
         for document in progress(Docstrings(self.packages, validation=self.validation).documents(cache), self.name):
             if lines := [line for line in document.text.split("\n") if self.fits(line)]:
-                found[str(document.split)].append(Choice("", None, ["\n".join(lines)], 0))
+                found[str(document.split)].append(ChoiceExample("", None, ["\n".join(lines)], 0))
         return {split: limit_rows(rows, self.limits[split]) for split, rows in found.items()}
 
 
@@ -113,7 +113,7 @@ def _halve(text: str) -> tuple[str, str]:
     return " ".join(words[: len(words) // 2]), " ".join(words[len(words) // 2 :])
 
 
-def _place(right: str, wrong: Sequence[str], text: str = "") -> Choice:
+def _place(right: str, wrong: Sequence[str], text: str = "") -> ChoiceExample:
     """The right option among the wrong ones, at a place that its hash decides."""
     label = int(hash_share(f"{text} {right}") * (len(wrong) + 1))
-    return Choice(text, None, [*wrong[:label], right, *wrong[label:]], label)
+    return ChoiceExample(text, None, [*wrong[:label], right, *wrong[label:]], label)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Unpack
 from paribus.data.corpus.prose import prose
 from paribus.tasks.docs.base import FunctionTask, Module, Sizes, find_functions
 from paribus.tasks.docs.signature import format_signature
-from paribus.tasks.examples import Transfer
+from paribus.tasks.examples import GenerationExample
 from paribus.tasks.prompts import Fields
 from paribus.tasks.types.written import FreeText
 
@@ -45,10 +45,10 @@ class DocsSummary(FunctionTask):
     def read(self) -> Callable[[Module], list[Summarized]]:
         return read_summarized
 
-    def make_examples(self, rows: Sequence[Summarized]) -> list[Transfer]:
-        return [Transfer(row.signature, row.rest, row.description) for row in rows]
+    def make_examples(self, rows: Sequence[Summarized]) -> list[GenerationExample]:
+        return [GenerationExample(row.signature, row.rest, row.description) for row in rows]
 
-    def predict_by_rules(self, examples: Sequence[Transfer]) -> Mapping[str, Any]:
+    def predict_by_rules(self, examples: Sequence[GenerationExample]) -> Mapping[str, Any]:
         """The first sentence of the rest, and the name of the function as words."""
         return {
             "first_sentence": [(row.pair or "").split(". ")[0] for row in examples],

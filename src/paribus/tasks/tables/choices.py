@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 from paribus.core.errors import UserError
-from paribus.tasks.examples import Choice
+from paribus.tasks.examples import ChoiceExample
 from paribus.tasks.prompts import Fields
-from paribus.tasks.tables.table import Source, TableTask
+from paribus.tasks.tables.table import TableSource, TableTask
 from paribus.tasks.types.multiple_choice import MultipleChoice
 from paribus.tasks.types.scored import LIKELY, Scored
 
@@ -40,7 +40,7 @@ class ChoiceTable(TableTask):
         classes: Sequence[str],
         metrics: Sequence[str] | None = None,
         scored: bool = False,
-        **source: Unpack[Source],
+        **source: Unpack[TableSource],
     ) -> None:
         kind = Scored if scored else MultipleChoice
         task_type = kind(tuple(classes)) if metrics is None else kind(tuple(classes), tuple(metrics))
@@ -57,14 +57,14 @@ class ChoiceTable(TableTask):
         options = [list(row) for row in zip(*found["options"], strict=True)] if apart else found["options"][0]
         return {**{ours: columns[0] for ours, columns in found.items()}, "options": options}
 
-    def _read_rows(self, table: pa.Table, split: str) -> list[Choice]:
+    def _read_rows(self, table: pa.Table, split: str) -> list[ChoiceExample]:
         values, read = {"question": [None] * table.num_rows, **self._values(table)}, self._read_class(table, split)
         rows = zip(values["text"], values["question"], values["options"], values["label"], strict=True)
         found = []
         for number, (text, question, options, given) in enumerate(rows):
             if (label := read(given, number)) is not None:
                 self._check_texts(text, question, options, f"row {number} of {split}")
-                found.append(Choice(text, question, options, label))
+                found.append(ChoiceExample(text, question, options, label))
         return found
 
     def _check_texts(self, text: object, question: object, options: object, where: str) -> None:
@@ -103,7 +103,7 @@ class ClozeTable(ChoiceTable):
         classes: Sequence[str],
         metrics: Sequence[str] | None = None,
         blank: str = "XXXXX",
-        **source: Unpack[Source],
+        **source: Unpack[TableSource],
     ) -> None:
         super().__init__(name, columns, classes, metrics, scored=True, **source)
         self.blank = blank
@@ -111,12 +111,12 @@ class ClozeTable(ChoiceTable):
     def _settings(self) -> list[Any]:
         return [*super()._settings(), self.blank]
 
-    def _read_rows(self, table: pa.Table, split: str) -> list[Choice]:
+    def _read_rows(self, table: pa.Table, split: str) -> list[ChoiceExample]:
         values = self._values(table)
         rows = zip(*(values[ours] for ours in self.required), strict=True)
         return [self._read_row(f"row {number} of {split}", *row) for number, row in enumerate(rows)]
 
-    def _read_row(self, where: str, text: Any, question: Any, options: Any, answer: Any) -> Choice:
+    def _read_row(self, where: str, text: Any, question: Any, options: Any, answer: Any) -> ChoiceExample:
         if isinstance(text, list) and all(isinstance(each, str) for each in text):
             text = " ".join(filter(None, text))
         self._check_texts(text, question, options, where)
@@ -126,7 +126,7 @@ class ClozeTable(ChoiceTable):
         if answer not in options:
             cause = f"{self.key}: the label {answer!r} of {where} is not one of its options"
             raise UserError(cause, "fix the row or leave it out")
-        return Choice(text, before.strip(), [option + behind for option in options], options.index(answer))
+        return ChoiceExample(text, before.strip(), [option + behind for option in options], options.index(answer))
 
 
 class LikelyTable(TableTask):
@@ -152,7 +152,7 @@ class LikelyTable(TableTask):
         joined: bool = False,
         stride: int | None = None,
         last_word: bool = False,
-        **source: Unpack[Source],
+        **source: Unpack[TableSource],
     ) -> None:
         super().__init__(name, Scored((), tuple(metrics), stride), columns, **source)
         if last_word and (joined or stride is not None):
@@ -163,15 +163,15 @@ class LikelyTable(TableTask):
     def _settings(self) -> list[Any]:
         return [self.joined, *(["last_word"] if self.last_word else [])]
 
-    def _read_rows(self, table: pa.Table, split: str) -> list[Choice]:
+    def _read_rows(self, table: pa.Table, split: str) -> list[ChoiceExample]:
         values = self._values(table)["text"]
         for row, text in enumerate(values):
             if not isinstance(text, str | None):
                 self._check_text(text, "text", row, split)
         texts = [text.strip() for text in values if text and text.strip()]
         if not self.last_word:
-            return [Choice("", None, [text], 0) for text in (["\n".join(texts)] if self.joined else texts)]
+            return [ChoiceExample("", None, [text], 0) for text in (["\n".join(texts)] if self.joined else texts)]
         parts = [text.rsplit(maxsplit=1) for text in texts]
         if short := next((text for text, words in zip(texts, parts, strict=True) if len(words) < 2), None):
             raise UserError(f"{self.key}: {split} has a text of one word: {short[:40]!r}", "leave the row out")
-        return [Choice(text, None, [word], 0) for text, word in parts]
+        return [ChoiceExample(text, None, [word], 0) for text, word in parts]

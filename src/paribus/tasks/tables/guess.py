@@ -21,7 +21,7 @@ MOST = 200  # classes
 SHARE = 0.2  # of the examples is held out if there is no validation split
 
 
-class Labeled(NamedTuple):
+class GuessedTable(NamedTuple):
     """A table of labeled texts.
 
     splits: {ours: the file's}; without one for validation, `held_out` is the share of train to evaluate on.
@@ -37,7 +37,7 @@ class Labeled(NamedTuple):
     held_out: float = 0.0
 
 
-def guess_task(path: str, columns: Sequence[str] | None = None) -> Labeled:
+def guess_task(path: str, columns: Sequence[str] | None = None) -> GuessedTable:
     """Look at a file, or at a folder with a file per split.
 
     columns: those of the text and the label, or of both texts and the label; None guesses them by their names.
@@ -62,7 +62,7 @@ def guess_task(path: str, columns: Sequence[str] | None = None) -> Labeled:
     classes = _find_classes(tables["train"], labels["train"] | labels["validation"], named["label"], path)
     counts = {ours: sum(labels[ours].values()) for ours in tables}
     splits = {"train": "train", **({} if theirs is None else {"validation": theirs})}
-    return Labeled(path, splits, named, classes, counts, SHARE if theirs is None else 0.0)
+    return GuessedTable(path, splits, named, classes, counts, SHARE if theirs is None else 0.0)
 
 
 def _split(table: pa.Table, columns: Sequence[str]) -> dict[str, pa.Table]:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Unpack
 from paribus.core.checksums import digest
 from paribus.core.console import say
 from paribus.core.errors import UserError
-from paribus.tasks.examples import Choice, Example, Examples
-from paribus.tasks.tables.table import LabelTable, Source, ValueTable
+from paribus.tasks.examples import ChoiceExample, Example, Examples
+from paribus.tasks.tables.table import LabelTable, TableSource, ValueTable
 from paribus.tasks.task import Task
 from paribus.tasks.types.multiple_choice import Ranking
 from paribus.tasks.types.regression import Similarity
@@ -45,7 +45,7 @@ class RankingTable(LabelTable):
         classes: Sequence[str],
         right: str,
         metrics: Sequence[str] = ("accuracy",),
-        **source: Unpack[Source],
+        **source: Unpack[TableSource],
     ) -> None:
         super().__init__(name, columns, classes, **source)
         self.task_type = Ranking(tuple(classes), tuple(metrics))
@@ -66,7 +66,7 @@ class RankingTable(LabelTable):
         return found
 
 
-def group_candidates(rows: Sequence[Example], right: int) -> list[Choice]:
+def group_candidates(rows: Sequence[Example], right: int) -> list[ChoiceExample]:
     """An example for each right candidate, in the order of the rows."""
     groups: dict[str, dict[str, bool]] = {}
     for row in rows:
@@ -76,7 +76,7 @@ def group_candidates(rows: Sequence[Example], right: int) -> list[Choice]:
         wrong = [candidate for candidate, is_right in candidates.items() if not is_right]
         for own in (candidate for candidate, is_right in candidates.items() if is_right and wrong):
             ordered = sorted([own, *wrong], key=digest)
-            found.append(Choice(text, None, ordered, ordered.index(own)))
+            found.append(ChoiceExample(text, None, ordered, ordered.index(own)))
     return found
 
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
 from paribus.core.errors import UserError
-from paribus.tasks.examples import Gap, Grouped
+from paribus.tasks.examples import EntityExample, GroupedExample
 from paribus.tasks.prompts import Fields
-from paribus.tasks.tables.table import UNLABELED, LabelTable, QuestionTable, Source, TableTask
+from paribus.tasks.tables.table import UNLABELED, LabelTable, QuestionTable, TableSource, TableTask
 from paribus.tasks.types.classification import Classification, GroupedClassification
 from paribus.tasks.types.question_answering import EntityQA
 
@@ -37,7 +37,7 @@ class JoinedTable(LabelTable):
         columns: Mapping[str, Any],
         classes: Sequence[str],
         metrics: Sequence[str] = ("accuracy",),
-        **source: Unpack[Source],
+        **source: Unpack[TableSource],
     ) -> None:
         kind = GroupedClassification if "group" in columns else Classification
         TableTask.__init__(self, name, kind(tuple(classes), tuple(metrics)), columns, **source)
@@ -71,7 +71,7 @@ class JoinedTable(LabelTable):
         labeled = [
             group for group, label in zip(values["group"], values["label"], strict=True) if label not in UNLABELED
         ]
-        return [Grouped(row.text, None, row.label, group) for row, group in zip(rows, labeled, strict=True)]
+        return [GroupedExample(row.text, None, row.label, group) for row, group in zip(rows, labeled, strict=True)]
 
 
 class MarkedTable(LabelTable):
@@ -123,7 +123,7 @@ class GapTable(QuestionTable):
         stride: int = 128,
         question: int = 64,
         longest: int = 30,
-        **source: Unpack[Source],
+        **source: Unpack[TableSource],
     ) -> None:
         self.answerless = False
         TableTask.__init__(
@@ -141,6 +141,6 @@ class GapTable(QuestionTable):
         right = [(text, at) for text, at in zip(spans["text"], spans["start"], strict=True) if text in answers]
         entities = list(dict.fromkeys(spans["text"]))
         texts, starts = [text for text, _ in right], [int(at) for _, at in right]
-        found: Any = Gap(query, passage, texts, starts, entities)
+        found: Any = EntityExample(query, passage, texts, starts, entities)
         self._check_answers(found, where)
         return found

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, Unpack
 
 from paribus.core.errors import UserError
 from paribus.data.corpus.splits import hash_share
-from paribus.tasks.examples import Example, Examples, Question, Tagged, Transfer, limit_rows
+from paribus.tasks.examples import Example, Examples, GenerationExample, QuestionExample, TaggedExample, limit_rows
 from paribus.tasks.prompts import Fields
 from paribus.tasks.tables.files import class_names, find_files, identify_file, load_hub, read_files
 from paribus.tasks.task import Task
@@ -34,7 +34,7 @@ def is_held_out(texts: Sequence[str], share: float) -> bool:
     return hash_share("\n".join(texts)) < share
 
 
-class Source(TypedDict, total=False):
+class TableSource(TypedDict, total=False):
     """The location of a table and how much of it to read; `TableTask` explains the settings."""
 
     hub: str | None
@@ -249,7 +249,7 @@ class LabelTable(TableTask):
         classes: Sequence[str],
         metrics: Sequence[str] = ("accuracy",),
         symmetric: bool = False,
-        **source: Unpack[Source],
+        **source: Unpack[TableSource],
     ) -> None:
         super().__init__(name, Classification(tuple(classes), tuple(metrics), symmetric), columns, **source)
         self._check_symmetric(symmetric)
@@ -287,7 +287,7 @@ class ValueTable(TableTask):
         metrics: Sequence[str] = ("pearson", "spearman"),
         step: float = 0.2,
         symmetric: bool = False,
-        **source: Unpack[Source],
+        **source: Unpack[TableSource],
     ) -> None:
         self.least, self.most = float(least), float(most)
         task_type = Regression(tuple(metrics), self.least, self.most, float(step), symmetric)
@@ -342,16 +342,16 @@ class TagTable(TableTask):
         classes: Sequence[str],
         metrics: Sequence[str] = ("f1",),
         crf: bool = False,
-        **source: Unpack[Source],
+        **source: Unpack[TableSource],
     ) -> None:
         super().__init__(name, Tagging(tuple(classes), tuple(metrics), crf), columns, **source)
 
-    def _read_rows(self, table: pa.Table, split: str) -> list[Tagged]:
+    def _read_rows(self, table: pa.Table, split: str) -> list[TaggedExample]:
         values, numbers = self._values(table), self._class_numbers(table, "tags")
         pairs = zip(values["words"], values["tags"], strict=True)
         return [self._tagged(row, words, tags, numbers, split) for row, (words, tags) in enumerate(pairs)]
 
-    def _tagged(self, row: int, words: object, tags: object, numbers: Mapping[Any, int], split: str) -> Tagged:
+    def _tagged(self, row: int, words: object, tags: object, numbers: Mapping[Any, int], split: str) -> TaggedExample:
         where = f"row {row} of {split}"
         if not (isinstance(words, list) and isinstance(tags, list) and words):
             raise UserError(f"{self.key}: {where} has no list of words and of tags", "choose other columns")
@@ -364,7 +364,7 @@ class TagTable(TableTask):
                 f"{self.key}.classes: {where} has the tag {unseen[0]!r}",
                 f"add it to the tags, now {', '.join(self.task_type.classes)}",
             )
-        return Tagged(words, [numbers[tag] for tag in tags])
+        return TaggedExample(words, [numbers[tag] for tag in tags])
 
 
 class QuestionTable(TableTask):
@@ -390,7 +390,7 @@ class QuestionTable(TableTask):
         stride: int = 128,
         question: int = 64,
         longest: int = 30,
-        **source: Unpack[Source],
+        **source: Unpack[TableSource],
     ) -> None:
         self.answerless = answerless
         task_type = ExtractiveQA(tuple(metrics), answerless, threshold, stride, question, longest)
@@ -399,12 +399,12 @@ class QuestionTable(TableTask):
     def _settings(self) -> list[Any]:
         return [self.answerless]
 
-    def _read_rows(self, table: pa.Table, split: str) -> list[Question]:
+    def _read_rows(self, table: pa.Table, split: str) -> list[QuestionExample]:
         values = self._values(table)
         rows = zip(values["question"], values["context"], values["answers"], strict=True)
         return [self._question(row, *given, split=split) for row, given in enumerate(rows)]
 
-    def _question(self, row: int, question: str, context: str, answers: object, *, split: str) -> Question:
+    def _question(self, row: int, question: str, context: str, answers: object, *, split: str) -> QuestionExample:
         self._check_text(question, "question", row, split)
         self._check_text(context, "context", row, split)
         if not isinstance(answers, dict) or not {"text", "answer_start"} <= set(answers):
@@ -412,11 +412,11 @@ class QuestionTable(TableTask):
                 f"{self.key}: row {row} of {split} has no text and answer_start in {self.columns['answers']!r}",
                 f"choose another column with {self.key}.columns.answers",
             )
-        found = Question(question, context, list(answers["text"]), [int(at) for at in answers["answer_start"]])
+        found = QuestionExample(question, context, list(answers["text"]), [int(at) for at in answers["answer_start"]])
         self._check_answers(found, f"{self.key}: row {row} of {split}")
         return found
 
-    def _check_answers(self, row: Question, where: str) -> None:
+    def _check_answers(self, row: QuestionExample, where: str) -> None:
         if not row.answers and not self.answerless:
             raise UserError(f"{where} has no answer", f"set {self.key}.answerless=true, or leave the row out")
         if len(row.answers) != len(row.starts):
@@ -449,7 +449,7 @@ class TextTable(TableTask):
         columns: Mapping[str, str],
         metrics: Sequence[str] = ("rougeL", "exact_match"),
         prefix: str | None = None,
-        **source: Unpack[Source],
+        **source: Unpack[TableSource],
     ) -> None:
         fields = Fields(name, str(columns.get("text")), columns.get("pair"))
         if prefix is not None:
@@ -457,10 +457,10 @@ class TextTable(TableTask):
         super().__init__(name, FreeText(fields, metrics=tuple(metrics)), columns, **source)
         self.fields = fields
 
-    def _read_rows(self, table: pa.Table, split: str) -> list[Transfer]:
+    def _read_rows(self, table: pa.Table, split: str) -> list[GenerationExample]:
         values = self._values(table)
         for column, texts in values.items():
             for row, text in enumerate(texts):
                 self._check_text(text, column, row, split)
         pairs = values.get("pair", [None] * table.num_rows)
-        return [Transfer(*row) for row in zip(values["text"], pairs, values["target"], strict=True)]
+        return [GenerationExample(*row) for row in zip(values["text"], pairs, values["target"], strict=True)]

@@ -14,7 +14,7 @@ import numpy as np
 
 from paribus.core.errors import UserError
 from paribus.tasks.baselines import classify_by_words
-from paribus.tasks.examples import Example, Grouped
+from paribus.tasks.examples import Example, GroupedExample
 from paribus.tasks.metrics import OF_CLASSES
 from paribus.tasks.prompts import Fields
 from paribus.tasks.types.base import Probable
@@ -131,7 +131,7 @@ class GroupedClassification(Classification):
     """A classification whose metric `em` counts groups that are right as a whole (MultiRC, Khashabi et al. 2018)."""
 
     known_metrics: ClassVar[tuple[str, ...]] = (*OF_CLASSES, WHOLE)
-    example_class: ClassVar[type] = Grouped
+    example_class: ClassVar[type] = GroupedExample
 
     def verbalize(self, fields: Fields, single: bool) -> GroupedNames:
         return GroupedNames(fields, single, self.classes, self.metrics)
@@ -151,7 +151,7 @@ class GroupedNames(ClassNames):
     """The same in words."""
 
     known_metrics: ClassVar[tuple[str, ...]] = GroupedClassification.known_metrics
-    example_class: ClassVar[type] = Grouped
+    example_class: ClassVar[type] = GroupedExample
 
     @property
     def plain(self) -> GroupedClassification:

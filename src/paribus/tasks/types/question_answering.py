@@ -16,10 +16,10 @@ from paribus.core.console import say
 from paribus.core.errors import UserError
 from paribus.core.settings import FineTuning
 from paribus.tasks.baselines import answer_by_words
-from paribus.tasks.examples import Gap, Question
+from paribus.tasks.examples import EntityExample, QuestionExample
 from paribus.tasks.metrics import Answer, score_answers
 from paribus.tasks.prompts import Fields, Parts, pad_punctuation
-from paribus.tasks.rows import Encoded, Rows, frame, no_room, tokenize
+from paribus.tasks.rows import FramedRows, TaskRows, frame, no_room, tokenize
 from paribus.tasks.types.base import LOSSES, Pooler, TaskType, find_unread_by_tokens
 from paribus.tasks.types.verbal import Verbalized
 
@@ -36,7 +36,7 @@ T5_FIELDS = Fields("", "question", "context")
 
 
 @dataclass(frozen=True)
-class Windows(Encoded):
+class ContextWindows(FramedRows):
     """Rows `[CLS] question [SEP] window of the context [SEP]`. `label_N` is [N, 2], first and last token of the answer,
     (0, 0) if it is not in the window.
     """
@@ -68,7 +68,7 @@ class ExtractiveQA(TaskType):
     question: int = 64
     longest: int = 30
     known_metrics: ClassVar[tuple[str, ...]] = ("em", "f1", "best_em", "best_f1")
-    example_class: ClassVar[type] = Question
+    example_class: ClassVar[type] = QuestionExample
 
     def check(self, key: str) -> None:
         super().check(key)
@@ -89,18 +89,18 @@ class ExtractiveQA(TaskType):
         """A long context is read in the task's own windows, and its tokens are scored without dropout."""
         return [*super().find_unread(settings), *find_unread_by_tokens(settings), "head.dropout", *LOSSES]
 
-    def check_examples(self, rows: Sequence[Question], key: str) -> None:
+    def check_examples(self, rows: Sequence[QuestionExample], key: str) -> None:
         if not any(row.answers for row in rows):
             raise UserError(f"{key}: no training question has an answer", "use a train split with answers")
 
-    def count_labels(self, rows: Sequence[Question]) -> dict[str, int]:
+    def count_labels(self, rows: Sequence[QuestionExample]) -> dict[str, int]:
         """With and without answers."""
         answered = sum(bool(row.answers) for row in rows)
         return {"answered": answered, "unanswered": len(rows) - answered}
 
     def encode(
-        self, examples: Sequence[Question], tokenizer: Tokenizer, vocabulary: Vocabulary, settings: FineTuning
-    ) -> Windows:
+        self, examples: Sequence[QuestionExample], tokenizer: Tokenizer, vocabulary: Vocabulary, settings: FineTuning
+    ) -> ContextWindows:
         length = settings.length
         if length < LEAST:
             raise no_room(length)
@@ -133,9 +133,9 @@ class ExtractiveQA(TaskType):
         logits: Array = head.logits(model(batch), batch).float().cpu().numpy()
         return logits
 
-    def predict(self, outputs_N: Sequence[Any], rows: Rows, examples: Sequence[Question]) -> list[Answer]:
+    def predict(self, outputs_N: Sequence[Any], rows: TaskRows, examples: Sequence[QuestionExample]) -> list[Answer]:
         """The best span over all windows, and the lowest score that any of them gives to no answer."""
-        assert isinstance(rows, Windows)
+        assert isinstance(rows, ContextWindows)
         best = [(-np.inf, "")] * len(examples)
         none = np.full(len(examples), np.inf)
         starts, lengths = rows.start_N.tolist(), rows.length_N.tolist()
@@ -148,12 +148,14 @@ class ExtractiveQA(TaskType):
                 best[number] = value, examples[number].context[int(span_T2[start, 0]) : int(span_T2[end, 1])].strip()
         return [Answer(text, float(null - value)) for (value, text), null in zip(best, none, strict=True)]
 
-    def score(self, predictions: Sequence[Any] | Array, examples: Sequence[Question]) -> dict[str, float]:
+    def score(self, predictions: Sequence[Any] | Array, examples: Sequence[QuestionExample]) -> dict[str, float]:
         threshold = self.threshold if self.answerless else None
         values = score_answers(list(predictions), [row.answers for row in examples], threshold)
         return {name: values[name] for name in self.metrics}
 
-    def predict_baselines(self, train: Sequence[Question], validation: Sequence[Question]) -> Mapping[str, Any]:
+    def predict_baselines(
+        self, train: Sequence[QuestionExample], validation: Sequence[QuestionExample]
+    ) -> Mapping[str, Any]:
         """Words near those of the question; if some questions have no answer, also no answer for all."""
         majority = {"majority": [Answer("", 1.0)] * len(validation)} if self.answerless else {}
         return {**majority, "bag_of_words": answer_by_words(train, validation)}
@@ -171,23 +173,23 @@ class WrittenAnswers(Verbalized):
     metrics: tuple[str, ...] = ("f1", "em")
     fields: Fields = T5_FIELDS
     known_metrics: ClassVar[tuple[str, ...]] = ("em", "f1")
-    example_class: ClassVar[type] = Question
+    example_class: ClassVar[type] = QuestionExample
 
     @property
     def plain(self) -> ExtractiveQA:
         return ExtractiveQA(self.metrics)
 
-    def source(self, example: Question) -> Parts:
+    def source(self, example: QuestionExample) -> Parts:
         texts = ((self.fields.text, example.question), (self.fields.pair, example.context))
         return [(f"{name}:", pad_punctuation(text)) for name, text in texts]
 
-    def target(self, example: Question) -> str:
+    def target(self, example: QuestionExample) -> str:
         return pad_punctuation(example.answers[0])
 
     def parse(self, texts: Sequence[str], tokenizer: Tokenizer) -> list[Answer]:
         return [Answer(pad_punctuation(text)) for text in texts]
 
-    def score(self, predictions: Sequence[Any] | Array, examples: Sequence[Question]) -> dict[str, float]:
+    def score(self, predictions: Sequence[Any] | Array, examples: Sequence[QuestionExample]) -> dict[str, float]:
         padded = [row._replace(answers=list(map(pad_punctuation, row.answers))) for row in examples]
         return self.plain.score(predictions, padded)
 
@@ -221,7 +223,7 @@ class _WindowList:
     spans: list[Array]
 
     def add(
-        self, number: int, row: Question, ids_Q: Array, ids_T: Array, span_T2: Array, room: int, stride: int
+        self, number: int, row: QuestionExample, ids_Q: Array, ids_T: Array, span_T2: Array, room: int, stride: int
     ) -> None:
         """Append the windows of an example."""
         first = len(ids_Q) + 2
@@ -235,10 +237,10 @@ class _WindowList:
             self.firsts.append(first)
             self.spans.extend([np.zeros((first, 2), np.int64), span_T2[begin:end], np.zeros((1, 2), np.int64)])
 
-    def rows(self, vocabulary: Vocabulary) -> Windows:
+    def rows(self, vocabulary: Vocabulary) -> ContextWindows:
         questions, contexts = (list(side) for side in zip(*self.sides, strict=True))
         framed = frame([questions, contexts], np.array(self.labels, np.int64), vocabulary)
-        return Windows(
+        return ContextWindows(
             **vars(framed),
             example_N=np.array(self.examples),
             first_N=np.array(self.firsts),
@@ -260,7 +262,7 @@ FIELDS = Fields("record", "query", "passage")
 class EntityQA(ExtractiveQA):
     """A span of the passage, scored against all entities that fill the gap (ReCoRD, arXiv 1810.12885)."""
 
-    example_class: ClassVar[type] = Gap
+    example_class: ClassVar[type] = EntityExample
 
     def verbalize(self, fields: Fields, single: bool) -> WrittenEntities:
         return WrittenEntities(single, self.metrics)
@@ -273,7 +275,7 @@ class WrittenEntities(WrittenAnswers):
     """
 
     fields: Fields = FIELDS
-    example_class: ClassVar[type] = Gap
+    example_class: ClassVar[type] = EntityExample
 
     def source(self, example: Any) -> Parts:
         asked, given = f"{self.fields.name} {self.fields.text}:", f"{self.fields.pair}:"

@@ -17,7 +17,7 @@ from paribus.tasks.metrics import score_labels
 from paribus.tasks.prompts import Parts, index_texts
 from paribus.tasks.rows import (
     GPT,
-    Rows,
+    TaskRows,
     count_tokens,
     encode,
     encode_apart,
@@ -104,7 +104,7 @@ class RowTaskType(TaskType):
 
     def encode(
         self, examples: Sequence[Example], tokenizer: Tokenizer, vocabulary: Vocabulary, settings: FineTuning
-    ) -> Rows:
+    ) -> TaskRows:
         length, windows = settings.length, settings.head.windows
         if windows.several:
             stride, most = windows.stride, windows.most
@@ -144,7 +144,7 @@ class RowTaskType(TaskType):
         logits: Array = head.logits(model(name_places([head], batch)), batch).float().cpu().numpy()
         return logits
 
-    def predict(self, outputs_N: Sequence[Any], rows: Rows, examples: Sequence[Example]) -> Array:
+    def predict(self, outputs_N: Sequence[Any], rows: TaskRows, examples: Sequence[Example]) -> Array:
         """The outputs themselves, [N, width]."""
         return np.stack(outputs_N)
 

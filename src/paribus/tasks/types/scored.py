@@ -17,8 +17,8 @@ import numpy as np
 from paribus.core.errors import UserError
 from paribus.core.settings import FineTuning
 from paribus.tasks.baselines import choose_by_words
-from paribus.tasks.examples import Choice
-from paribus.tasks.rows import Encoded, Rows, locate, tokenize
+from paribus.tasks.examples import ChoiceExample
+from paribus.tasks.rows import FramedRows, TaskRows, locate, tokenize
 from paribus.tasks.types.base import LOSSES, Pooler, TaskType
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Totals(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ScoredRows(Encoded):
+class ScoredRows(FramedRows):
     """Rows `[CLS] text option`, or `[CLS] option`. `label_N` is the number of the example."""
 
     scored_T: Array  # bool: the token counts
@@ -94,7 +94,7 @@ class Scored(TaskType):
     metrics: tuple[str, ...] = CHOSEN
     stride: int | None = None
     known_metrics: ClassVar[tuple[str, ...]] = (*CHOSEN, *LIKELY, GREEDY)
-    example_class: ClassVar[type] = Choice
+    example_class: ClassVar[type] = ChoiceExample
     trained: ClassVar[bool] = False
     speaks: ClassVar[bool] = True
 
@@ -112,16 +112,16 @@ class Scored(TaskType):
         """Nothing is trained, and the head is that of pre-training."""
         return [*super().find_unread(settings), "truncation", "format", "head", "head_lr", *LOSSES]
 
-    def check_examples(self, rows: Sequence[Choice], key: str) -> None:
+    def check_examples(self, rows: Sequence[ChoiceExample], key: str) -> None:
         """Nothing is learned from them."""
 
-    def count_labels(self, rows: Sequence[Choice]) -> dict[str, int]:
+    def count_labels(self, rows: Sequence[ChoiceExample]) -> dict[str, int]:
         """By the place of the right option; texts alone have one."""
         found = np.bincount([row.label for row in rows], minlength=max(1, len(self.classes)))
         return dict(zip(self.classes or ("text",), found.tolist(), strict=True))
 
     def encode(
-        self, examples: Sequence[Choice], tokenizer: Tokenizer, vocabulary: Vocabulary, settings: FineTuning
+        self, examples: Sequence[ChoiceExample], tokenizer: Tokenizer, vocabulary: Vocabulary, settings: FineTuning
     ) -> ScoredRows:
         """Raises UserError for an option without a token that counts, and for one that does not fit behind its text."""
         room = settings.length - 1
@@ -160,7 +160,7 @@ class Scored(TaskType):
         )
         return total_B2
 
-    def predict(self, outputs_N: Sequence[Any], rows: Rows, examples: Sequence[Choice]) -> list[Totals]:
+    def predict(self, outputs_N: Sequence[Any], rows: TaskRows, examples: Sequence[ChoiceExample]) -> list[Totals]:
         """What each example's options come to."""
         assert isinstance(rows, ScoredRows)
         first_N = np.cumsum([0, *(len(row.options) for row in examples)])
@@ -170,7 +170,7 @@ class Scored(TaskType):
         sums = [np.bincount(at_N, weights, minlength=first_N[-1]) for weights in kinds]
         return [Totals(*(found[begin:end] for found in sums)) for begin, end in pairwise(first_N.tolist())]
 
-    def score(self, predictions: Sequence[Any] | Array, examples: Sequence[Choice]) -> dict[str, float]:
+    def score(self, predictions: Sequence[Any] | Array, examples: Sequence[ChoiceExample]) -> dict[str, float]:
         """Predictions are `Totals`."""
         pairs = list(zip(predictions, examples, strict=True))
         found: dict[str, float] = {}
@@ -185,7 +185,9 @@ class Scored(TaskType):
                 found[name] = _measure(name, total, pairs)
         return found
 
-    def predict_baselines(self, train: Sequence[Choice], validation: Sequence[Choice]) -> Mapping[str, Any]:
+    def predict_baselines(
+        self, train: Sequence[ChoiceExample], validation: Sequence[ChoiceExample]
+    ) -> Mapping[str, Any]:
         """The place that is right most often, and a linear model on the words; of texts alone none."""
         if not self.classes:
             return {}
@@ -212,7 +214,7 @@ def _compare(name: str, totals: Totals, options: Sequence[str]) -> Array:
     return score_K / size_K
 
 
-def _measure(name: str, total: float, pairs: Sequence[tuple[Totals, Choice]]) -> float:
+def _measure(name: str, total: float, pairs: Sequence[tuple[Totals, ChoiceExample]]) -> float:
     """A measure of how likely the right options are, given the sum of their log-probabilities in nats."""
     texts = [row.options[row.label] for _, row in pairs]
     if name == "bits_per_byte":
@@ -251,7 +253,7 @@ class _RowList:
         self,
         number: int,
         place: int,
-        row: Choice,
+        row: ChoiceExample,
         text: Array,
         option: Array,
         bare: bool = False,

@@ -13,9 +13,9 @@ import numpy as np
 from paribus.core.errors import UserError
 from paribus.core.settings import FineTuning
 from paribus.tasks.baselines import tag_by_words
-from paribus.tasks.examples import Tagged
+from paribus.tasks.examples import TaggedExample
 from paribus.tasks.metrics import is_bio, score_spans
-from paribus.tasks.rows import Encoded, Rows, frame, locate, no_room
+from paribus.tasks.rows import FramedRows, TaskRows, frame, locate, no_room
 from paribus.tasks.types.base import LOSSES, Pooler, TaskType, find_unread_by_tokens
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ SPAN_METRICS = ("f1", "precision", "recall")
 
 
 @dataclass(frozen=True)
-class TaggedRows(Encoded):
+class TaggedRows(FramedRows):
     """Rows of a sentence each, or of a part of a sentence that is too long. `label_N` is the number of the example."""
 
     tag_T: Array  # int64: the tag of a word at its first token, elsewhere `NO_TAG`
@@ -57,7 +57,7 @@ class Tagging(TaskType):
     metrics: tuple[str, ...] = ("f1",)
     crf: bool = False
     known_metrics: ClassVar[tuple[str, ...]] = (*SPAN_METRICS, "accuracy")
-    example_class: ClassVar[type] = Tagged
+    example_class: ClassVar[type] = TaggedExample
 
     def check(self, key: str) -> None:
         super().check(key)
@@ -76,17 +76,17 @@ class Tagging(TaskType):
         """A long sentence continues in a further row, each word is tagged separately, and a CRF has its own loss."""
         return [*super().find_unread(settings), *find_unread_by_tokens(settings), *(LOSSES if self.crf else ())]
 
-    def check_examples(self, rows: Sequence[Tagged], key: str) -> None:
+    def check_examples(self, rows: Sequence[TaggedExample], key: str) -> None:
         if len({tag for row in rows for tag in row.tags}) < 2:
             raise UserError(f"{key}: all training words have the same tag", "use a train split with every tag")
 
-    def count_labels(self, rows: Sequence[Tagged]) -> dict[str, int]:
+    def count_labels(self, rows: Sequence[TaggedExample]) -> dict[str, int]:
         """{tag: number of words}."""
         counts = Counter(tag for row in rows for tag in row.tags)
         return {name: counts[tag] for tag, name in enumerate(self.classes)}
 
     def encode(
-        self, examples: Sequence[Tagged], tokenizer: Tokenizer, vocabulary: Vocabulary, settings: FineTuning
+        self, examples: Sequence[TaggedExample], tokenizer: Tokenizer, vocabulary: Vocabulary, settings: FineTuning
     ) -> TaggedRows:
         """Words are joined by single spaces in every language."""
         room = settings.length - 2
@@ -122,7 +122,7 @@ class Tagging(TaskType):
         tag_BL: Array = head.answer(model(batch), batch).cpu().numpy()
         return tag_BL
 
-    def predict(self, outputs_N: Sequence[Any], rows: Rows, examples: Sequence[Tagged]) -> list[list[int]]:
+    def predict(self, outputs_N: Sequence[Any], rows: TaskRows, examples: Sequence[TaggedExample]) -> list[list[int]]:
         """A tag for each word."""
         assert isinstance(rows, TaggedRows)
         found = [np.zeros(len(row.words), np.int64) for row in examples]
@@ -133,7 +133,7 @@ class Tagging(TaskType):
             found[number][word_L[first_L]] = tag_L[:length][first_L]
         return [tag_W.tolist() for tag_W in found]
 
-    def score(self, predictions: Sequence[Any] | Array, examples: Sequence[Tagged]) -> dict[str, float]:
+    def score(self, predictions: Sequence[Any] | Array, examples: Sequence[TaggedExample]) -> dict[str, float]:
         """Accuracy over words, the other metrics over spans."""
         given = [row.tags for row in examples]
         pairs = [g == p for g, p in zip(chain(*given), chain(*predictions), strict=True)]
@@ -145,7 +145,9 @@ class Tagging(TaskType):
     def _names(self, rows: Sequence[Sequence[int]] | Array) -> list[list[str]]:
         return [[self.classes[tag] for tag in row] for row in rows]
 
-    def predict_baselines(self, train: Sequence[Tagged], validation: Sequence[Tagged]) -> Mapping[str, Any]:
+    def predict_baselines(
+        self, train: Sequence[TaggedExample], validation: Sequence[TaggedExample]
+    ) -> Mapping[str, Any]:
         """The most frequent tag, that of each word, and a linear model on the words around."""
         counts: dict[str, Counter[int]] = defaultdict(Counter)
         for word, tag in ((w, t) for row in train for w, t in zip(row.words, row.tags, strict=True)):

@@ -12,10 +12,10 @@ from paribus.core.errors import UserError
 from paribus.core.settings import FineTuning
 from paribus.corruption.collators.text_to_text import EncoderDecoderCollator, SingleStreamCollator
 from paribus.tasks.baselines import retrieve_targets
-from paribus.tasks.examples import Transfer
+from paribus.tasks.examples import GenerationExample
 from paribus.tasks.metrics import TEXT_METRICS, score_texts
 from paribus.tasks.prompts import Fields, Parts, Ragged, TextRows, encode_sources, encode_targets
-from paribus.tasks.rows import Rows, head_tokens, no_room, tokenize
+from paribus.tasks.rows import TaskRows, head_tokens, no_room, tokenize
 from paribus.tasks.types.base import LOSSES, Pooler, TaskType
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class TextTaskType(TaskType):
 
         return greedy(model, cast("TokenHead", head), batch, int(batch["most"]))
 
-    def predict(self, outputs_N: Sequence[Any], rows: Rows, examples: Sequence[Any]) -> Sequence[Any] | Array:
+    def predict(self, outputs_N: Sequence[Any], rows: TaskRows, examples: Sequence[Any]) -> Sequence[Any] | Array:
         tokenizer: Tokenizer = cast(Any, rows).tokenizer
         return self.parse(tokenizer.texts(outputs_N), tokenizer)
 
@@ -126,29 +126,31 @@ class TransferType(TextTaskType):
     single: bool = False
     metrics: tuple[str, ...] = ("rougeL", "exact_match")
     known_metrics: ClassVar[tuple[str, ...]] = TEXT_METRICS
-    example_class: ClassVar[type] = Transfer
+    example_class: ClassVar[type] = GenerationExample
 
-    def check_examples(self, rows: Sequence[Transfer], key: str) -> None:
+    def check_examples(self, rows: Sequence[GenerationExample], key: str) -> None:
         if len({row.target for row in rows}) < 2:
             raise UserError(f"{key}: all training examples have the same target", "use a train split with others")
 
-    def count_labels(self, rows: Sequence[Transfer]) -> dict[str, int]:
+    def count_labels(self, rows: Sequence[GenerationExample]) -> dict[str, int]:
         """The words of all targets, and the number of different targets."""
         return {"words": sum(len(row.target.split()) for row in rows), "different": len({row.target for row in rows})}
 
-    def source(self, example: Transfer) -> Parts:
+    def source(self, example: GenerationExample) -> Parts:
         return self.fields.announce(example.text, example.pair)
 
-    def target(self, example: Transfer) -> str:
+    def target(self, example: GenerationExample) -> str:
         return example.target
 
     def parse(self, texts: Sequence[str], tokenizer: Tokenizer) -> Sequence[str]:
         return texts
 
-    def score(self, predictions: Sequence[str] | Array, examples: Sequence[Transfer]) -> dict[str, float]:
+    def score(self, predictions: Sequence[str] | Array, examples: Sequence[GenerationExample]) -> dict[str, float]:
         return score_texts(self.metrics, list(predictions), [row.target for row in examples])
 
-    def predict_baselines(self, train: Sequence[Transfer], validation: Sequence[Transfer]) -> Mapping[str, Any]:
+    def predict_baselines(
+        self, train: Sequence[GenerationExample], validation: Sequence[GenerationExample]
+    ) -> Mapping[str, Any]:
         """The most frequent target, and that of the most similar training text."""
         most = Counter(row.target for row in train).most_common(1)[0][0]
         return {"majority": [most] * len(validation), "bag_of_words": retrieve_targets(train, validation)}

@@ -18,7 +18,7 @@ from paribus.corruption.masking.single_tokens import choose_lowest, number_each
 from paribus.corruption.views.replace import Replace
 from paribus.data.sequences import Array, Arrays, Marks, Text
 from paribus.tasks.prompts import Fields, encode_sources, encode_targets
-from paribus.tasks.rows import Encoded, count_tokens, head_tokens
+from paribus.tasks.rows import FramedRows, count_tokens, head_tokens
 from paribus.tasks.types.base import Pooler, TaskType
 from paribus.tasks.types.verbal import TransferType
 
@@ -33,7 +33,7 @@ SHOWN = Replace()  # what is read at a masked place: BERT's 80 % mask, 10 % rand
 
 
 @dataclass(frozen=True)
-class WrittenRows(Encoded):
+class SourceTargetRows(FramedRows):
     """Rows `[CLS] source [SEP] target [SEP]`.
 
     Attributes:
@@ -52,7 +52,7 @@ class WrittenRows(Encoded):
     most: int
     keys: tuple[int, int] = (0, 0)
 
-    def drawn(self, seed: int, epoch: int) -> WrittenRows:
+    def drawn(self, seed: int, epoch: int) -> SourceTargetRows:
         return replace(self, keys=(seed, epoch))
 
     def batch(self, row_B: Array, multiple: int) -> Arrays:
@@ -112,7 +112,7 @@ class WrittenText(TransferType):
 
     def encode(  # type: ignore[override]  # rows of another kind
         self, examples: Sequence[Any], tokenizer: Tokenizer, vocabulary: Vocabulary, settings: FineTuning
-    ) -> WrittenRows:
+    ) -> SourceTargetRows:
         parts, texts = [self.source(row) for row in examples], [self.target(row) for row in examples]
         read = encode_sources(parts, tokenizer, vocabulary, settings.length - 1, head_tokens(settings.truncation))
         write = encode_targets(texts, tokenizer, vocabulary, settings.target_length)
@@ -120,7 +120,7 @@ class WrittenText(TransferType):
         length_N = source_N + target_N
         both = np.stack([source_N, target_N], axis=1).reshape(-1)
         begin = [vocabulary.cls]
-        return WrittenRows(
+        return SourceTargetRows(
             np.concatenate([part for row in zip(read, write, strict=True) for part in (begin, *row)]).astype(np.int32),
             np.repeat(np.tile(np.array([0, 1], np.uint8), len(length_N)), both),
             np.cumsum(length_N) - length_N,
