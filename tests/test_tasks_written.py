@@ -17,7 +17,7 @@ from paribus.data.tokens.vocabulary import Vocabulary
 from paribus.models.bert import Bert
 from paribus.models.generation import greedy
 from paribus.models.heads.vocabulary import MaskedLMHead, start_head
-from paribus.tasks.types.written import SourceTargetRows
+from paribus.tasks.types.generation import SourceTargetRows
 from paribus.training.run import run
 from paribus.training.steps import TaskSteps, as_batch
 

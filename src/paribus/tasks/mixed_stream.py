@@ -99,7 +99,7 @@ class Mixed:
 
     So every example of a source is read once before any is read again, and each row is a pure function of the seed, the
     pass and its place. Raw tokens, noise and spans count text only. A batch mixes sources and has one head; see
-    `tasks.multitask` for batches that name their task.
+    `tasks.text_stream` for batches that name their task.
     """
 
     plans: Mapping[str, StepPlan[MixtureSource]]  # by name of the source

@@ -54,21 +54,21 @@ def pad_punctuation(text: str) -> str:
     return " ".join(_PUNCTUATION.sub(r" \1 ", text).split())
 
 
-def parse_number(text: str) -> float | None:
-    """The finite number that a text is, if any."""
+def parse_number(text: str) -> float:
+    """The finite number that a text is, or NaN."""
     try:
         value = float(text)
     except ValueError:
-        return None
-    return value if math.isfinite(value) else None
+        return math.nan
+    return value if math.isfinite(value) else math.nan
 
 
 def index_texts(texts: Sequence[str]) -> dict[str, int]:
     """{normalized text: its place}; the first place of equal texts."""
-    found: dict[str, int] = {}
+    places: dict[str, int] = {}
     for place, text in enumerate(texts):
-        found.setdefault(normalize(text), place)
-    return found
+        places.setdefault(normalize(text), place)
+    return places
 
 
 @dataclass(frozen=True)
@@ -131,15 +131,12 @@ def encode_sources(
     if room_N.min() < len(sides):
         raise no_room(length)
     kept = truncate(*map(count_tokens, texts), room=room_N)
-    cut = [_cut(rows, kept_N, head) for rows, kept_N in zip(texts, kept, strict=True)]
-    end = [np.array([vocabulary.sep])]
-    columns = [column for pair in zip(heads, cut, strict=True) for column in pair]
-    return [np.concatenate([*row, *end]) for row in zip(*columns, strict=True)]
-
-
-def _cut(rows: list[Array], kept_N: Array, head: int) -> list[Array]:
-    ids_T = np.concatenate(rows)[kept_places(count_tokens(rows), kept_N, head)]
-    return np.split(ids_T, np.cumsum(kept_N)[:-1])
+    columns: list[list[Array]] = []
+    for announced, rows, kept_N in zip(heads, texts, kept, strict=True):
+        ids_T = np.concatenate(rows)[kept_places(count_tokens(rows), kept_N, head)]
+        columns += announced, np.split(ids_T, np.cumsum(kept_N)[:-1])
+    end = np.array([vocabulary.sep])
+    return [np.concatenate([*row, end]) for row in zip(*columns, strict=True)]
 
 
 def encode_targets(texts: Sequence[str], tokenizer: Tokenizer, vocabulary: Vocabulary, most: int) -> list[Array]:

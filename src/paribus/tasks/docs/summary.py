@@ -10,7 +10,7 @@ from paribus.tasks.docs.base import FunctionTask, Module, Sizes, find_functions
 from paribus.tasks.docs.signature import format_signature
 from paribus.tasks.examples import GenerationExample
 from paribus.tasks.prompts import Fields
-from paribus.tasks.types.written import FreeText
+from paribus.tasks.types.generation import FreeText
 
 
 class Summarized(NamedTuple):

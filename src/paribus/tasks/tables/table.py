@@ -16,10 +16,10 @@ from paribus.tasks.prompts import Fields
 from paribus.tasks.tables.files import class_names, find_files, identify_file, load_hub, read_files
 from paribus.tasks.task import Task
 from paribus.tasks.types.classification import Classification
+from paribus.tasks.types.generation import FreeText
 from paribus.tasks.types.question_answering import ExtractiveQA
 from paribus.tasks.types.regression import Regression
 from paribus.tasks.types.tagging import Tagging
-from paribus.tasks.types.written import FreeText
 
 if TYPE_CHECKING:
     import pyarrow as pa

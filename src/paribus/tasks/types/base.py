@@ -35,8 +35,8 @@ def find_unread_by_tokens(settings: FineTuning) -> list[str]:
     the only difference between linear and classifier.
     """
     kinds = {"head.pooler": Classifier, "head": LinearClassifier}
-    own = [name for name, kind in kinds.items() if isinstance(settings.head, kind)]
-    return ["truncation", "format", "head.pooling", *own]
+    unread = [name for name, kind in kinds.items() if isinstance(settings.head, kind)]
+    return ["truncation", "format", "head.pooling", *unread]
 
 
 class TaskType(ABC):

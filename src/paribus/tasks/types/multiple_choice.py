@@ -1,7 +1,4 @@
-"""One of several options for a text, such as the answers to a question about it.
-
-The best of several candidates for a text.
-"""
+"""One of several options for a text, such as the answers to a question about it, or the best of many candidates."""
 
 from __future__ import annotations
 
@@ -55,9 +52,9 @@ class MultipleChoice(Classification):
     def make_head(self, settings: FineTuning, model: Network, seed: int, pooler: Pooler | None = None) -> Head:
         from paribus.models.heads.choices import Options, RowAnswer
 
-        own = replace(settings.head, windows=Options())
-        given = pooler if settings.head.pretrained_pooler else None
-        head: Head = own.for_rows(model, RowAnswer(1, self.make_loss(settings), None, given), seed)
+        pretrained = pooler if settings.head.pretrained_pooler else None
+        answer = RowAnswer(1, self.make_loss(settings), None, pretrained)
+        head: Head = replace(settings.head, windows=Options()).for_rows(model, answer, seed)
         return head
 
     def predict_baselines(self, train: Sequence[Any], validation: Sequence[Any]) -> Mapping[str, Any]:
@@ -101,7 +98,7 @@ class Ranking(MultipleChoice):
 
     def count_labels(self, rows: Sequence[Any]) -> dict[str, int]:
         """{number of candidates: examples}."""
-        return {str(count): found for count, found in sorted(Counter(len(row.options) for row in rows).items())}
+        return {str(size): count for size, count in sorted(Counter(len(row.options) for row in rows).items())}
 
     def predict(self, outputs_N: Sequence[Any], rows: TaskRows, examples: Sequence[Any]) -> Array:
         """int64 [N]: the place of the candidate with the highest score."""

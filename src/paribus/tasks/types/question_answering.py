@@ -1,14 +1,11 @@
-"""Questions whose answers are spans of a context: by a head that finds the span, or written as text.
-
-Choosing the entity of a passage that fills the gap of a query: found in the passage, or written.
-"""
+"""Questions whose answers are spans of a context: by a head that finds the span, or written as text."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -21,7 +18,7 @@ from paribus.tasks.metrics import Answer, score_answers
 from paribus.tasks.prompts import Fields, Parts, pad_punctuation
 from paribus.tasks.rows import FramedRows, TaskRows, frame, no_room, tokenize
 from paribus.tasks.types.base import LOSSES, Pooler, TaskType, find_unread_by_tokens
-from paribus.tasks.types.verbal import Verbalized
+from paribus.tasks.types.text_to_text import Verbalized
 
 if TYPE_CHECKING:
     from paribus.data.sequences import Array
@@ -33,6 +30,9 @@ if TYPE_CHECKING:
 
 LEAST = 8  # tokens of a row
 T5_FIELDS = Fields("", "question", "context")
+RECORD_FIELDS = Fields("record", "query", "passage")
+_HIGHLIGHT = "\n@highlight\n"
+_AFTER_MARK = re.compile(rf"([.?!\"']){_HIGHLIGHT}")
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class ExtractiveQA(TaskType):
         length = settings.length
         if length < LEAST:
             raise no_room(length)
-        contexts = list(dict.fromkeys(row.context for row in examples))
+        contexts = list(dict.fromkeys(row.context for row in examples))  # questions share contexts
         batch, span_T2 = tokenizer.locate(contexts)
         end_C = np.cumsum(batch.length_S)
         located = {
@@ -115,11 +115,19 @@ class ExtractiveQA(TaskType):
         most = max(1, min(self.question, length // 3))
         if cut := sum(len(ids_Q) > most for ids_Q in asked):
             say(f"{cut:,} of {len(asked):,} questions are cut to their first {most} tokens; raise finetune.length")
-        found = _WindowList([], [], [], [], [])
-        for number, (row, ids_Q) in enumerate(zip(examples, asked, strict=True)):
-            room = length - 3 - len(ids_Q[:most])
-            found.add(number, row, ids_Q[:most], *located[row.context], room, min(self.stride, max(1, room // 2)))
-        return found.rows(vocabulary)
+        windows = [
+            window
+            for number, (row, ids_Q) in enumerate(zip(examples, asked, strict=True))
+            for window in cut_windows(number, row, ids_Q[:most], *located[row.context], length, self.stride)
+        ]
+        sides = [window.ids_Q for window in windows], [window.ids_W for window in windows]
+        rows = frame(sides, np.array([window.label for window in windows], np.int64), vocabulary)
+        return ContextWindows(
+            **vars(rows),
+            example_N=np.array([window.example for window in windows]),
+            first_N=np.array([window.first for window in windows]),
+            span_T2=np.concatenate([window.span_L2 for window in windows]),
+        )
 
     def make_head(self, settings: FineTuning, model: Network, seed: int, pooler: Pooler | None = None) -> Head:
         """The head reads no pooler."""
@@ -157,8 +165,8 @@ class ExtractiveQA(TaskType):
         self, train: Sequence[QuestionExample], validation: Sequence[QuestionExample]
     ) -> Mapping[str, Any]:
         """Words near those of the question; if some questions have no answer, also no answer for all."""
-        majority = {"majority": [Answer("", 1.0)] * len(validation)} if self.answerless else {}
-        return {**majority, "bag_of_words": answer_by_words(train, validation)}
+        none = {"majority": [Answer("", 1.0)] * len(validation)} if self.answerless else {}
+        return {**none, "bag_of_words": answer_by_words(train, validation)}
 
 
 @dataclass(frozen=True)
@@ -194,70 +202,6 @@ class WrittenAnswers(Verbalized):
         return self.plain.score(predictions, padded)
 
 
-def find_best_span(score_L2: Array, longest: int) -> tuple[float, int, int]:
-    """(score, first, last) of the best span of at most `longest` tokens; (-inf, 0, 0) if there is no token."""
-    size = len(score_L2)
-    found = (-np.inf, 0, 0)
-    for more in range(min(longest, size)):
-        total_L = score_L2[: size - more, 0] + score_L2[more:, 1]
-        at = int(total_L.argmax())
-        if total_L[at] > found[0]:
-            found = float(total_L[at]), at, at + more
-    return found
-
-
-def find_tokens(span_T2: Array, start: int, end: int) -> tuple[int, int] | None:
-    """The first and the last of the tokens that cover any of the characters from `start` to `end`, if any."""
-    inside = np.flatnonzero((span_T2[:, 1] > start) & (span_T2[:, 0] < end) & (span_T2[:, 1] > span_T2[:, 0]))
-    return (int(inside[0]), int(inside[-1])) if len(inside) else None
-
-
-@dataclass(frozen=True)
-class _WindowList:
-    """The windows of all examples, collected one by one."""
-
-    sides: list[tuple[Array, Array]]
-    labels: list[tuple[int, int]]
-    examples: list[int]
-    firsts: list[int]
-    spans: list[Array]
-
-    def add(
-        self, number: int, row: QuestionExample, ids_Q: Array, ids_T: Array, span_T2: Array, room: int, stride: int
-    ) -> None:
-        """Append the windows of an example."""
-        first = len(ids_Q) + 2
-        answer = find_tokens(span_T2, row.starts[0], row.starts[0] + len(row.answers[0])) if row.answers else None
-        for begin in squad_windows(len(ids_T), room, stride):
-            end = min(begin + room, len(ids_T))
-            inside = answer is not None and begin <= answer[0] and answer[1] < end
-            self.labels.append((first + answer[0] - begin, first + answer[1] - begin) if answer and inside else (0, 0))
-            self.sides.append((ids_Q, ids_T[begin:end]))
-            self.examples.append(number)
-            self.firsts.append(first)
-            self.spans.extend([np.zeros((first, 2), np.int64), span_T2[begin:end], np.zeros((1, 2), np.int64)])
-
-    def rows(self, vocabulary: Vocabulary) -> ContextWindows:
-        questions, contexts = (list(side) for side in zip(*self.sides, strict=True))
-        framed = frame([questions, contexts], np.array(self.labels, np.int64), vocabulary)
-        return ContextWindows(
-            **vars(framed),
-            example_N=np.array(self.examples),
-            first_N=np.array(self.firsts),
-            span_T2=np.concatenate(self.spans),
-        )
-
-
-def squad_windows(tokens: int, room: int, stride: int) -> list[int]:
-    """The starts of windows of `room` tokens, `stride` tokens apart, such that the last window reaches the end."""
-    return [0, *range(stride, max(0, tokens - room) + stride, stride)] if tokens > room else [0]
-
-
-_HIGHLIGHT = "\n@highlight\n"
-_AFTER_MARK = re.compile(rf"([.?!\"']){_HIGHLIGHT}")
-FIELDS = Fields("record", "query", "passage")
-
-
 @dataclass(frozen=True)
 class EntityQA(ExtractiveQA):
     """A span of the passage, scored against all entities that fill the gap (ReCoRD, arXiv 1810.12885)."""
@@ -274,7 +218,7 @@ class WrittenEntities(WrittenAnswers):
     writes the first entity that fills the gap. Highlights follow the passage as sentences.
     """
 
-    fields: Fields = FIELDS
+    fields: Fields = RECORD_FIELDS
     example_class: ClassVar[type] = EntityExample
 
     def source(self, example: Any) -> Parts:
@@ -284,3 +228,57 @@ class WrittenEntities(WrittenAnswers):
 
     def target(self, example: Any) -> str:
         return str(example.answers[0])
+
+
+class Window(NamedTuple):
+    """A row `[CLS] question [SEP] part of the context [SEP]` (L tokens)."""
+
+    example: int
+    ids_Q: Array
+    ids_W: Array
+    label: tuple[int, int]  # see `ContextWindows`
+    first: int
+    span_L2: Array  # int64 [L, 2]: the characters of the context that a token covers
+
+
+def cut_windows(
+    number: int,
+    row: QuestionExample,
+    ids_Q: Array,
+    ids_T: Array,
+    span_T2: Array,
+    length: int,
+    stride: int,
+) -> Iterator[Window]:
+    """The rows of at most `length` tokens of an example: its question with each window of its context."""
+    first, room = len(ids_Q) + 2, length - 3 - len(ids_Q)
+    answer = find_tokens(span_T2, row.starts[0], row.starts[0] + len(row.answers[0])) if row.answers else None
+    for begin in squad_windows(len(ids_T), room, min(stride, max(1, room // 2))):
+        end, label = min(begin + room, len(ids_T)), (0, 0)
+        if answer is not None and begin <= answer[0] and answer[1] < end:
+            label = first + answer[0] - begin, first + answer[1] - begin
+        span_L2 = np.concatenate([np.zeros((first, 2), np.int64), span_T2[begin:end], np.zeros((1, 2), np.int64)])
+        yield Window(number, ids_Q, ids_T[begin:end], label, first, span_L2)
+
+
+def squad_windows(tokens: int, room: int, stride: int) -> list[int]:
+    """The starts of windows of `room` tokens, `stride` tokens apart, such that the last window reaches the end."""
+    return [0, *range(stride, max(0, tokens - room) + stride, stride)] if tokens > room else [0]
+
+
+def find_tokens(span_T2: Array, start: int, end: int) -> tuple[int, int] | None:
+    """The first and the last of the tokens that cover any of the characters from `start` to `end`, if any."""
+    inside = np.flatnonzero((span_T2[:, 1] > start) & (span_T2[:, 0] < end) & (span_T2[:, 1] > span_T2[:, 0]))
+    return (int(inside[0]), int(inside[-1])) if len(inside) else None
+
+
+def find_best_span(score_L2: Array, longest: int) -> tuple[float, int, int]:
+    """(score, first, last) of the best span of at most `longest` tokens; (-inf, 0, 0) if there is no token."""
+    size = len(score_L2)
+    best = (-np.inf, 0, 0)
+    for more in range(min(longest, size)):
+        total_L = score_L2[: size - more, 0] + score_L2[more:, 1]
+        at = int(total_L.argmax())
+        if total_L[at] > best[0]:
+            best = float(total_L[at]), at, at + more
+    return best
