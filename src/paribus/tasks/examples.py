@@ -160,9 +160,7 @@ def write_examples(path: Path, rows: Sequence[Any]) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    types = dict.fromkeys(
-        ("text", "pair", "question"), pa.string()
-    )  # pyarrow cannot infer the type of a column of nulls
+    types = dict.fromkeys(("text", "pair", "question"), pa.string())  # a column of nulls alone does not tell its type
     columns = {name: pa.array([getattr(row, name) for row in rows], types.get(name)) for name in rows[0]._fields}
     pq.write_table(pa.table(columns), path, compression="zstd")
 

@@ -149,22 +149,31 @@ class Mixed:
         counts = dict.fromkeys(("raw_tokens", "noise", "spans"), 0)
         for place, (name, plan) in enumerate(self.plans.items()):
             counts[DRAWN + name] = int((source_B == place).sum())
-            for own in np.unique(drawn.epoch_N[row_B][source_B == place]):
-                at_X = np.flatnonzero((source_B == place) & (drawn.epoch_N[row_B] == own))
-                views = plan.examples.views(int(own), drawn.row_N[row_B[at_X]])
+            for turn in np.unique(drawn.epoch_N[row_B][source_B == place]):
+                at_X = np.flatnonzero((source_B == place) & (drawn.epoch_N[row_B] == turn))
+                views = plan.examples.views(int(turn), drawn.row_N[row_B[at_X]])
                 parts.append((at_X, views))
                 counts |= {key: counts[key] + count for key, count in views.counts.items()}
         read = _merge([(at_X, views.read) for at_X, views in parts], len(row_B), self.pad)
         written = _merge([(at_X, views.written) for at_X, views in parts], len(row_B), self.pad)
         arrays = self.collator.join(read, written, self.pad)
-        return {**arrays, "counts": {**counts, **_counts(arrays, int(written.length_B.sum()))}}
+        taken, predicted = int(arrays["length_B"].sum()), int(written.length_B.sum())
+        decoder = arrays["decoder_ids_BT"].size - predicted if "decoder_ids_BT" in arrays else 0
+        counts |= {
+            "sequences": len(row_B),
+            "input_tokens": taken,
+            "target_tokens": predicted,
+            "padding": arrays["ids_BL"].size - taken + decoder,
+            "predicted": predicted,
+        }
+        return {**arrays, "counts": counts}
 
     def _draw(self, epoch: int) -> Drawn:
         columns: list[tuple[Ints, Ints, Ints, NDArray[np.int32]]] = []
         for place, plan in enumerate(self.plans.values()):
-            for own, row_X in plan.blocks(epoch):
-                of_X, in_X = np.full_like(row_X, place), np.full_like(row_X, own)
-                columns.append((of_X, in_X, row_X, plan.examples.lengths(own)[row_X]))
+            for turn, row_X in plan.blocks(epoch):
+                of_X, in_X = np.full_like(row_X, place), np.full_like(row_X, turn)
+                columns.append((of_X, in_X, row_X, plan.examples.lengths(turn)[row_X]))
         source_N, epoch_N, row_N, length_N = (np.concatenate(column) for column in zip(*columns, strict=True))
         return Drawn(source_N, epoch_N, row_N, length_N)
 
@@ -181,19 +190,6 @@ def _merge(parts: Sequence[tuple[Ints, Sequences | Text]], rows: int, pad: int) 
     return Sequences(ids_BL, length_B)
 
 
-def _counts(arrays: Arrays, written: int) -> dict[str, int]:
-    """What a batch holds, as the collators count it."""
-    taken = int(arrays["length_B"].sum())
-    decoder = arrays["decoder_ids_BT"].size - written if "decoder_ids_BT" in arrays else 0
-    return {
-        "sequences": len(arrays["length_B"]),
-        "input_tokens": taken,
-        "target_tokens": written,
-        "padding": arrays["ids_BL"].size - taken + decoder,
-        "predicted": written,
-    }
-
-
 def mix(mixture: Mixture, text: Examples, rows: Mapping[str, TextRows], data: Data, seed: int) -> Mixed:
     """The text of a run, if the mixture includes it, and the training rows of its tasks.
 
@@ -205,7 +201,7 @@ def mix(mixture: Mixture, text: Examples, rows: Mapping[str, TextRows], data: Da
         )
     collator = writing_collator(text)
     sources: dict[str, MixtureSource] = {TEXT: TextSource(text)} if mixture.denoising else {}
-    sources |= {name: TaskSource(own) for name, own in rows.items()}
+    sources |= {name: TaskSource(task_rows) for name, task_rows in rows.items()}
     counts = mixture.counts([source.size(0) for source in sources.values()])
     plans = {
         name: StepPlan(source, int(digest(["mixture", seed, name], 15), 16), count)

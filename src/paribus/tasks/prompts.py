@@ -54,13 +54,13 @@ def pad_punctuation(text: str) -> str:
     return " ".join(_PUNCTUATION.sub(r" \1 ", text).split())
 
 
-def parse_number(text: str) -> float:
-    """The finite number that a text is, or NaN."""
+def parse_number(text: str) -> float | None:
+    """The finite number that a text is, if any."""
     try:
         value = float(text)
     except ValueError:
-        return math.nan
-    return value if math.isfinite(value) else math.nan
+        return None
+    return value if math.isfinite(value) else None
 
 
 def index_texts(texts: Sequence[str]) -> dict[str, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Unpack
 
 from paribus.tasks.docs.base import Function, FunctionTask, Module, Sizes, find_functions
@@ -44,9 +44,16 @@ class DocsDefault(FunctionTask):
     ) -> None:
         super().__init__(name, ExtractiveQA(tuple(metrics)), packages, words, **sizes)
 
-    @property
-    def read(self) -> Callable[[Module], list[Documented]]:
-        return read_documented
+    @staticmethod
+    def read(module: Module) -> list[Documented]:
+        """The functions of a module whose docstring gives a default."""
+        rows = []
+        for node, text in find_functions(module[1]):
+            if defaults := [
+                (name, *at) for name, value in find_literals(node) if (at := find_default(text, name, value))
+            ]:
+                rows.append(Documented(module[0], text, defaults))
+        return rows
 
     def make_examples(self, rows: Sequence[Documented]) -> list[QuestionExample]:
         return [
@@ -58,15 +65,6 @@ class DocsDefault(FunctionTask):
     def predict_by_rules(self, examples: Sequence[QuestionExample]) -> Mapping[str, Any]:
         """What follows "default" in the description of the parameter."""
         return {"regular_expression": [Answer(_answer_by_expression(row)) for row in examples]}
-
-
-def read_documented(module: Module) -> list[Documented]:
-    """The functions of a module whose docstring gives a default."""
-    found = []
-    for node, text in find_functions(module[1]):
-        if defaults := [(name, *at) for name, value in find_literals(node) if (at := find_default(text, name, value))]:
-            found.append(Documented(module[0], text, defaults))
-    return found
 
 
 def find_literals(node: Function) -> Iterator[tuple[str, str]]:
@@ -116,8 +114,8 @@ def find_description(text: str, name: str) -> tuple[int, int] | None:
     end = text.find("\n", start.end())
     while end >= 0:
         line = re.compile(r"[^\n]*").match(text, end + 1)
-        found = line.group() if line else ""
-        if found.strip() and len(found.expandtabs()) - len(found.expandtabs().lstrip()) <= depth:
+        written = line.group().expandtabs() if line else ""
+        if written.strip() and len(written) - len(written.lstrip()) <= depth:
             break
         end = text.find("\n", end + 1)
     return start.end(), len(text) if end < 0 else end
@@ -126,5 +124,5 @@ def find_description(text: str, name: str) -> tuple[int, int] | None:
 def _answer_by_expression(row: QuestionExample) -> str:
     asked = _ASKED.fullmatch(row.question)
     block = find_description(row.context, asked.group(1)) if asked else None
-    found = _SAID.search(row.context, *block) if block else None
-    return found.group(1).rstrip(".") if found else ""
+    said = _SAID.search(row.context, *block) if block else None
+    return said.group(1).rstrip(".") if said else ""

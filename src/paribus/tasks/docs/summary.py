@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Unpack
 
 from paribus.data.corpus.prose import prose
@@ -41,9 +41,16 @@ class DocsSummary(FunctionTask):
         super().__init__(name, FreeText(fields, metrics=tuple(metrics)), packages, words, **sizes)
         self.fields = fields
 
-    @property
-    def read(self) -> Callable[[Module], list[Summarized]]:
-        return read_summarized
+    @staticmethod
+    def read(module: Module) -> list[Summarized]:
+        """Functions whose docstring has prose both in its first paragraph and after it."""
+        rows = []
+        for node, text in find_functions(module[1]):
+            first, _, rest = text.partition("\n\n")
+            summary, more = prose(first), prose(rest)
+            if summary and more:
+                rows.append(Summarized(module[0], summary[0], format_signature(node), "\n".join(more)))
+        return rows
 
     def make_examples(self, rows: Sequence[Summarized]) -> list[GenerationExample]:
         return [GenerationExample(row.signature, row.rest, row.description) for row in rows]
@@ -54,14 +61,3 @@ class DocsSummary(FunctionTask):
             "first_sentence": [(row.pair or "").split(". ")[0] for row in examples],
             "name": [row.text.partition("(")[0].replace("_", " ") for row in examples],
         }
-
-
-def read_summarized(module: Module) -> list[Summarized]:
-    """Functions whose docstring has prose both in its first paragraph and after it."""
-    found = []
-    for node, text in find_functions(module[1]):
-        first, _, rest = text.partition("\n\n")
-        summary, more = prose(first), prose(rest)
-        if summary and more:
-            found.append(Summarized(module[0], summary[0], format_signature(node), "\n".join(more)))
-    return found

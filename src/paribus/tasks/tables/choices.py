@@ -32,6 +32,7 @@ class ChoiceTable(TableTask):
     required: ClassVar[tuple[str, ...]] = ("text", "options", "label")
     optional: ClassVar[tuple[str, ...]] = ("question",)
     strings = ("text", "question", "options")
+    lists = True
 
     def __init__(
         self,
@@ -47,25 +48,23 @@ class ChoiceTable(TableTask):
         super().__init__(name, task_type, columns, **source)
         self.fields = Fields(name, self.columns["text"], self.columns.get("question"))
 
-    def _theirs(self, ours: str) -> tuple[str, ...]:
-        theirs = self.columns[ours]
-        return (theirs,) if isinstance(theirs, str) else tuple(theirs)
-
     def _values(self, table: pa.Table) -> dict[str, list[Any]]:
-        found = {ours: [table.column(name).to_pylist() for name in self._theirs(ours)] for ours in self.columns}
-        apart = not isinstance(self.columns["options"], str)
-        options = [list(row) for row in zip(*found["options"], strict=True)] if apart else found["options"][0]
-        return {**{ours: columns[0] for ours, columns in found.items()}, "options": options}
+        values = {ours: table.column(self._source_columns(ours)[0]).to_pylist() for ours in self.columns}
+        if not isinstance(self.columns["options"], str):  # a column for each option
+            columns = [table.column(name).to_pylist() for name in self.columns["options"]]
+            values["options"] = [list(options) for options in zip(*columns, strict=True)]
+        return values
 
     def _read_rows(self, table: pa.Table, split: str) -> list[ChoiceExample]:
-        values, read = {"question": [None] * table.num_rows, **self._values(table)}, self._read_class(table, split)
-        rows = zip(values["text"], values["question"], values["options"], values["label"], strict=True)
-        found = []
-        for number, (text, question, options, given) in enumerate(rows):
-            if (label := read(given, number)) is not None:
+        values = {"question": [None] * table.num_rows, **self._values(table)}
+        labels = self._read_classes(table, values["label"], split)
+        rows = zip(values["text"], values["question"], values["options"], labels, strict=True)
+        examples = []
+        for number, (text, question, options, label) in enumerate(rows):
+            if label is not None:
                 self._check_texts(text, question, options, f"row {number} of {split}")
-                found.append(ChoiceExample(text, question, options, label))
-        return found
+                examples.append(ChoiceExample(text, question, options, label))
+        return examples
 
     def _check_texts(self, text: object, question: object, options: object, where: str) -> None:
         asked = [text, question] if "question" in self.columns else [text]
@@ -113,20 +112,22 @@ class ClozeTable(ChoiceTable):
 
     def _read_rows(self, table: pa.Table, split: str) -> list[ChoiceExample]:
         values = self._values(table)
-        rows = zip(*(values[ours] for ours in self.required), strict=True)
-        return [self._read_row(f"row {number} of {split}", *row) for number, row in enumerate(rows)]
-
-    def _read_row(self, where: str, text: Any, question: Any, options: Any, answer: Any) -> ChoiceExample:
-        if isinstance(text, list) and all(isinstance(each, str) for each in text):
-            text = " ".join(filter(None, text))
-        self._check_texts(text, question, options, where)
-        before, gap, behind = question.partition(self.blank)
-        if not gap:
-            raise UserError(f"{self.key}: {where} has no {self.blank} in its question", f"set {self.key}.blank")
-        if answer not in options:
-            cause = f"{self.key}: the label {answer!r} of {where} is not one of its options"
-            raise UserError(cause, "fix the row or leave it out")
-        return ChoiceExample(text, before.strip(), [option + behind for option in options], options.index(answer))
+        rows = zip(values["text"], values["question"], values["options"], values["label"], strict=True)
+        examples = []
+        for number, (text, question, options, answer) in enumerate(rows):
+            where = f"row {number} of {split}"
+            if isinstance(text, list) and all(isinstance(each, str) for each in text):
+                text = " ".join(filter(None, text))
+            self._check_texts(text, question, options, where)
+            before, gap, behind = question.partition(self.blank)
+            if not gap:
+                raise UserError(f"{self.key}: {where} has no {self.blank} in its question", f"set {self.key}.blank")
+            if answer not in options:
+                cause = f"{self.key}: the label {answer!r} of {where} is not one of its options"
+                raise UserError(cause, "fix the row or leave it out")
+            filled = [option + behind for option in options]
+            examples.append(ChoiceExample(text, before.strip(), filled, options.index(answer)))
+        return examples
 
 
 class LikelyTable(TableTask):

@@ -1,6 +1,5 @@
-"""A ranking from a table with a row for each text and candidate.
-
-A task that is trained on one table and scored on another.   Sentence-BERT (arXiv 1908.10084), section 6
+"""A ranking from a table with a row for each text and candidate, and similarity that is learned from one table and
+scored on another.
 """
 
 from __future__ import annotations
@@ -59,11 +58,11 @@ class RankingTable(LabelTable):
 
     def _read_rows(self, table: pa.Table, split: str) -> list[Any]:
         rows, right = super()._read_rows(table, split), self.task_type.classes.index(self.right)
-        found = group_candidates(rows, right)
+        examples = group_candidates(rows, right)
         texts = {row.text for row in rows}
-        if dropped := len(texts - {example.text for example in found}):
+        if dropped := len(texts - {example.text for example in examples}):
             say(f"task {self.name}: {dropped} of {len(texts)} texts of {split} have no right or no wrong candidate")
-        return found
+        return examples
 
 
 def group_candidates(rows: Sequence[Example], right: int) -> list[ChoiceExample]:
@@ -71,17 +70,19 @@ def group_candidates(rows: Sequence[Example], right: int) -> list[ChoiceExample]
     groups: dict[str, dict[str, bool]] = {}
     for row in rows:
         groups.setdefault(row.text, {})[str(row.pair)] = row.label == right
-    found = []
+    examples = []
     for text, candidates in groups.items():
         wrong = [candidate for candidate, is_right in candidates.items() if not is_right]
-        for own in (candidate for candidate, is_right in candidates.items() if is_right and wrong):
-            ordered = sorted([own, *wrong], key=digest)
-            found.append(ChoiceExample(text, None, ordered, ordered.index(own)))
-    return found
+        for candidate, is_right in candidates.items():
+            if is_right and wrong:
+                options = sorted([candidate, *wrong], key=digest)
+                examples.append(ChoiceExample(text, None, options, options.index(candidate)))
+    return examples
 
 
 class SimilarityTables(Task):
-    """Training pairs with classes from one table, evaluation pairs with values from another.
+    """Training pairs with classes from one table, evaluation pairs with values from another (Sentence-BERT, arXiv
+    1908.10084, section 6).
 
     Args:
         learned: its training set is that of the task.

@@ -96,7 +96,8 @@ class RoundedValues(WordTaskType):
         """Values, NaN for an unknown answer."""
         values = [float(word) for word in self.words]
         known = self.find_words(texts, tokenizer)
-        return np.array([values[at] if at >= 0 else parse_number(text) for at, text in zip(known, texts, strict=True)])
+        read = [values[at] if at >= 0 else parse_number(text) for at, text in zip(known, texts, strict=True)]
+        return np.array(read, np.float64)  # None becomes NaN
 
     def score(self, predictions: Sequence[Any] | Array, examples: Sequence[Example]) -> dict[str, float]:
         """An unknown answer counts as 1 below the least value (T5 reads -1 for STS-B)."""
