@@ -45,13 +45,17 @@ def measure_baselines(task: Task, cache: Path) -> dict[str, dict[str, float]]:
     if (kept := read_sealed(path, path.stem)) is not None and kept["key"] == key:
         return dict(kept["values"])
     say(f"task {task.name}: fitting its baselines")
+    values = _measure(task, cache)
+    write_sealed(path, {"key": key, "values": values}, path.stem)
+    return values
+
+
+def _measure(task: Task, cache: Path) -> dict[str, dict[str, float]]:
     examples, task_type = task.examples(cache), task.task_type
     train, validation = examples["train"], examples["validation"]
     predictions = {**task_type.predict_baselines(train, validation), **task.predict_by_rules(validation)}
     scores = {name: task_type.score(predicted, validation) for name, predicted in predictions.items()}
-    values = {metric: {name: scores[name][metric] for name in scores} for metric in task_type.metrics}
-    write_sealed(path, {"key": key, "values": values}, path.stem)
-    return values
+    return {metric: {name: scores[name][metric] for name in scores} for metric in task_type.metrics}
 
 
 def classify_by_words(train: Sequence[Example], validation: Sequence[Example]) -> Array:

@@ -104,10 +104,6 @@ class TableTask(Task):
             self.splits["validation"] = self.splits["train"]
         self.fields = Fields(name, self.columns.get("text", "text"), self.columns.get("pair"))
 
-    @property
-    def further_sets(self) -> list[str]:
-        return [split for split in self.splits if split not in ("train", "validation")]
-
     def _check_settings(self) -> None:
         if not set(self.required) <= set(self.columns) <= {*self.required, *self.optional}:
             optional = f", and optionally {', '.join(self.optional)}" if self.optional else ""
@@ -129,17 +125,9 @@ class TableTask(Task):
         if not (self.hub or self.path):
             raise UserError(f"{self.key}.path is not set", f"set {self.key}.path=FOLDER or {self.key}.hub=NAME")
 
-    def _check_symmetric(self, symmetric: bool) -> None:
-        if symmetric and "pair" not in self.columns:
-            raise UserError(f"{self.key}.symmetric=true, but the task has no pairs", f"set {self.key}.columns.pair")
-
-    @abstractmethod
-    def _read_rows(self, table: pa.Table, split: str) -> list[Any]:
-        """The labeled examples of a table. Raises UserError for a row that is not an example."""
-
-    def _settings(self) -> list[Any]:
-        """Settings besides columns, splits and limits that decide which examples are made from the source."""
-        return list(self.task_type.classes)
+    @property
+    def further_sets(self) -> list[str]:
+        return [split for split in self.splits if split not in ("train", "validation")]
 
     def source(self) -> Any:
         settings = [self.columns, self._settings(), self.splits, self.limits, *filter(None, [self.held_out])]
@@ -159,6 +147,14 @@ class TableTask(Task):
                 rows = [row for row in rows if is_held_out(row.texts, self.held_out) == (ours == "validation")]
             examples[ours] = limit_rows(rows, self.limits["train" if ours == "train" else "validation"])
         return examples
+
+    def _settings(self) -> list[Any]:
+        """Settings besides columns, splits and limits that decide which examples are made from the source."""
+        return list(self.task_type.classes)
+
+    @abstractmethod
+    def _read_rows(self, table: pa.Table, split: str) -> list[Any]:
+        """The labeled examples of a table. Raises UserError for a row that is not an example."""
 
     def _files(self, split: str) -> list[Path]:
         place = Path(str(self.path)).expanduser()
@@ -190,6 +186,10 @@ class TableTask(Task):
 
     def _values(self, table: pa.Table) -> dict[str, list[Any]]:
         return {ours: table.column(theirs).to_pylist() for ours, theirs in self.columns.items()}
+
+    def _check_symmetric(self, symmetric: bool) -> None:
+        if symmetric and "pair" not in self.columns:
+            raise UserError(f"{self.key}.symmetric=true, but the task has no pairs", f"set {self.key}.columns.pair")
 
     def _check_text(self, text: object, column: str, row: int, split: str) -> None:
         if not isinstance(text, str) or not text.strip():

@@ -214,7 +214,7 @@ class Scored(TaskType):
         full_N = ~rows.bare_N
         kinds = (score_N * full_N, score_N * rows.bare_N, rows.tokens_N * full_N, wrong_N * full_N)
         sums = [np.bincount(at_N, weights, minlength=first_N[-1]) for weights in kinds]
-        return [Totals(*(found[begin:end] for found in sums)) for begin, end in pairwise(first_N.tolist())]
+        return [Totals(*(sum_X[begin:end] for sum_X in sums)) for begin, end in pairwise(first_N.tolist())]
 
     def score(self, predictions: Sequence[Any] | Array, examples: Sequence[ChoiceExample]) -> dict[str, float]:
         """Predictions are `Totals`."""
