@@ -22,7 +22,7 @@ from paribus.sweeps.expand import expand
 from paribus.sweeps.init import Question, find_wrapped, name_of, name_task, say_power, split_compared, write_files
 from paribus.sweeps.request import parse
 from paribus.sweeps.sweep import load
-from paribus.tasks.tables.guess import Labeled, guess_task
+from paribus.tasks.tables.guess import GuessedTable, guess_task
 
 DOCS = Path(__file__).parents[2] / "docs"
 LABELS = ("DESC", "HUM", "no")  # the last one is no text in YAML 1.1
@@ -154,7 +154,7 @@ def test_bad_answers_leave_no_file(
 
 
 def test_columns_and_classes_are_told_from_the_files(here: Path) -> None:
-    assert guess_task("trec") == Labeled(
+    assert guess_task("trec") == GuessedTable(
         "trec", {"train": "train", "validation": "test"}, {"text": "text", "label": "label"}, tuple(sorted(LABELS)),
         {"train": 24, "validation": 12},
     )  # fmt: skip

@@ -31,12 +31,12 @@ from paribus.sweeps.sweep import MATCHED, SCRATCH, load, names
 from paribus.sweeps.tuning import SAMPLERS
 from paribus.tasks.types.base import TaskType
 from paribus.tasks.types.classification import Classification
+from paribus.tasks.types.generation import FreeText
 from paribus.tasks.types.multiple_choice import MultipleChoice
 from paribus.tasks.types.question_answering import ExtractiveQA
 from paribus.tasks.types.regression import Regression
 from paribus.tasks.types.scored import Scored
 from paribus.tasks.types.tagging import Tagging
-from paribus.tasks.types.written import FreeText
 from paribus.verdict.claims import OWNERS, SUBJECTS
 
 ROOT = Path(__file__).parents[2]

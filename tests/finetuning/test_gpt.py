@@ -27,7 +27,7 @@ from paribus.models.heads.head import Loss, TokenHead
 from paribus.models.heads.vocabulary import MaskedLMHead
 from paribus.models.network import Outputs
 from paribus.runs.identity import meaning
-from paribus.tasks.examples import Choice, Example
+from paribus.tasks.examples import ChoiceExample, Example
 from paribus.tasks.types.classification import Classification
 from paribus.tasks.types.multiple_choice import MultipleChoice
 from paribus.tasks.types.regression import Regression
@@ -65,7 +65,7 @@ def test_texts_stand_between_the_tokens_of_the_format() -> None:
     both = [[57, 10, 11, 58, 20, 59], [57, 20, 58, 10, 11, 59]]
     assert rows(SAME, Example("10 11", "20", 0)) == both
     assert rows(Regression(symmetric=True), Example("10 11", "20", 2.5)) == both
-    asked = Choice("10 11", "20", ["30", "31 32"], 0)
+    asked = ChoiceExample("10 11", "20", ["30", "31 32"], 0)
     assert rows(MultipleChoice(("A", "B")), asked) == [[57, 10, 11, 20, 58, 30, 59], [57, 10, 11, 20, 58, 31, 32, 59]]
 
 
@@ -193,7 +193,7 @@ def test_the_auxiliary_loss_is_a_mean_of_the_means_of_rows() -> None:
 def test_the_auxiliary_loss_is_asked_of_the_rows_of_every_option() -> None:
     encoder = build(config(*GPT).model).build(VOCABULARY, 0).eval()
     kind, words = MultipleChoice(("A", "B")), MaskedLMHead(encoder)
-    examples = [Choice("10 11", "20", ["30", "31 32"], 0), Choice("12", "21", ["33", "34"], 1)]
+    examples = [ChoiceExample("10 11", "20", ["30", "31 32"], 0), ChoiceExample("12", "21", ["33", "34"], 1)]
     batch = task_batch(kind.encode(examples, NUMBERS, VOCABULARY, settings()), np.arange(2))
     objective = Replay(None, encoder, words, 0.5).objective(kind.make_head(settings(), encoder, 7), encoder).eval()
     assert objective.divisors(batch["counts"]) == {"task": 2, "replay": 4}

@@ -18,7 +18,7 @@ from stories import story
 
 from paribus.core.config import compose
 from paribus.data.tokens.vocabulary import Vocabulary
-from paribus.tasks.rows import Groups, frame, window_starts
+from paribus.tasks.rows import GroupedRows, frame, window_starts
 from paribus.tasks.types.base import TaskType
 from paribus.tasks.types.regression import Regression, Similarity
 from paribus.training.description import Run
@@ -30,14 +30,14 @@ VOCABULARY = Vocabulary(size=60, pad=0, unk=1, cls=2, sep=3, mask=4, specials=(0
 COUNTS = (1, 3, 2, 5)
 
 
-def groups(counts: tuple[int, ...] = COUNTS, most: int = 100) -> Groups:
+def groups(counts: tuple[int, ...] = COUNTS, most: int = 100) -> GroupedRows:
     random = np.random.default_rng(3)
     texts = [random.integers(5, 60, random.integers(3, 14)) for _ in range(sum(counts))]
     rows = frame([texts], np.zeros(sum(counts), np.int64), VOCABULARY)
-    return Groups(rows, np.concatenate([[0], np.cumsum(counts)]), np.array([0, 1, 1, 0]), most)
+    return GroupedRows(rows, np.concatenate([[0], np.cumsum(counts)]), np.array([0, 1, 1, 0]), most)
 
 
-def made(task_type: TaskType, *overrides: str, rows: Groups | None = None) -> tuple[Any, Groups]:
+def made(task_type: TaskType, *overrides: str, rows: GroupedRows | None = None) -> tuple[Any, GroupedRows]:
     cfg = config(*overrides)
     encoded = groups() if rows is None else rows
     learner, _ = finetuner(Run.of(cfg), backbone(cfg), encoded, task_type, 7)

@@ -31,7 +31,7 @@ from paribus.models.network import initialize
 from paribus.objectives.mlm import CausalLM
 from paribus.objectives.objective import Objective
 from paribus.tasks.docs.package import DocsPackage
-from paribus.tasks.rows import Encoded
+from paribus.tasks.rows import FramedRows
 from paribus.training.budget import planned
 from paribus.training.description import Run
 from paribus.training.finetuner import finetuner
@@ -134,7 +134,7 @@ def fine_tuned(bilstm: bool, attention: str = "left") -> tuple[Any, dict[str, An
     length_N = np.array([9, 12, 20])
     ids_T = np.random.default_rng(0).integers(5, 900, length_N.sum()).astype(np.int32)
     start_N = np.cumsum(length_N) - length_N
-    encoded = Encoded(ids_T, np.zeros(len(ids_T), np.uint8), start_N, length_N, np.array([0, 1, 1]), 0)
+    encoded = FramedRows(ids_T, np.zeros(len(ids_T), np.uint8), start_N, length_N, np.array([0, 1, 1]), 0)
     learner, _ = finetuner(Run.of(cfg), parts("pre", attention)[0], encoded, task.task_type, 7)
     return learner.eval(), task_batch(encoded, np.arange(3))
 

@@ -15,7 +15,7 @@ from paribus.core.config import compose
 from paribus.data.tokens.vocabulary import Vocabulary
 from paribus.models.encoder import Encoder
 from paribus.tasks.docs.package import DocsPackage
-from paribus.tasks.rows import Encoded
+from paribus.tasks.rows import FramedRows
 from paribus.training.description import Run
 from paribus.training.finetuner import finetuner
 from paribus.training.profile import resolve
@@ -60,11 +60,11 @@ def backbone(cfg: Any, seed: int = 0) -> Encoder:
     return found.eval()
 
 
-def rows() -> Encoded:
+def rows() -> FramedRows:
     length_N = np.array([9, 12, 20, 7])
     ids_T = np.random.default_rng(0).integers(5, 60, length_N.sum()).astype(np.int32)
     start_N = np.cumsum(length_N) - length_N
-    return Encoded(ids_T, np.zeros(len(ids_T), np.uint8), start_N, length_N, np.array([0, 1, 1, 0]), 0)
+    return FramedRows(ids_T, np.zeros(len(ids_T), np.uint8), start_N, length_N, np.array([0, 1, 1, 0]), 0)
 
 
 def tuned(cfg: Any, encoder: Encoder, fit: bool = True) -> Any:

@@ -11,7 +11,7 @@ import pytest
 from paribus.tasks.baselines import measure_baselines, tag_by_words
 from paribus.tasks.docs.default import DocsDefault, find_default, find_description, find_literals
 from paribus.tasks.docs.parameters import DocsParameters, find_names, tag_paragraphs
-from paribus.tasks.examples import Question, Tagged
+from paribus.tasks.examples import QuestionExample, TaggedExample
 from paribus.tasks.metrics import Answer
 
 NUMPY = """Fit it.
@@ -83,10 +83,10 @@ def test_what_is_not_told_is_not_asked() -> None:
 
 def test_the_regular_expression_for_defaults() -> None:
     rows = [
-        Question("What is the default of size?", NUMPY, ["3"], [0]),
-        Question("What is the default of mode?", NUMPY, ["bb"], [0]),
-        Question("What is the default of rate?", NUMPY, ["0.5"], [0]),
-        Question("What is the default of other?", GOOGLE, ["None"], [0]),
+        QuestionExample("What is the default of size?", NUMPY, ["3"], [0]),
+        QuestionExample("What is the default of mode?", NUMPY, ["bb"], [0]),
+        QuestionExample("What is the default of rate?", NUMPY, ["0.5"], [0]),
+        QuestionExample("What is the default of other?", GOOGLE, ["None"], [0]),
     ]
     found = DocsDefault("d", ["rich"]).predict_by_rules(rows)["regular_expression"]
     assert found == [Answer("3"), Answer("bb"), Answer(""), Answer("None")]
@@ -122,8 +122,8 @@ def test_real_packages_give_examples_and_baselines(kind: Any, tmp_path: Path) ->
 def test_the_penalty_of_the_linear_model_of_tags_is_chosen_on_the_training_sentences(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    rows = [Tagged(["set", word, "to", str(at)], [0, 1, 0, 2]) for at, word in enumerate("abcdefghijkl")]
-    unseen = [Tagged(["set", "z", "to", "77"], [0, 0, 0, 0])]  # its own tags say otherwise
+    rows = [TaggedExample(["set", word, "to", str(at)], [0, 1, 0, 2]) for at, word in enumerate("abcdefghijkl")]
+    unseen = [TaggedExample(["set", "z", "to", "77"], [0, 0, 0, 0])]  # its own tags say otherwise
     for penalties in ((1e3, 1e-5), (1e-5, 1e3)):
         monkeypatch.setattr("paribus.tasks.baselines.PENALTIES", penalties)
         assert tag_by_words(rows, unseen) == [[0, 1, 0, 2]]

@@ -12,7 +12,7 @@ from datasets import ClassLabel, Dataset, Features, Sequence, Value
 from paribus.core.build import build
 from paribus.core.config import compose
 from paribus.core.errors import UserError
-from paribus.tasks.examples import Grouped
+from paribus.tasks.examples import GroupedExample
 from paribus.tasks.tables.superglue import mark_two
 from paribus.training.run import run
 
@@ -163,7 +163,7 @@ def test_a_model_that_writes_is_fine_tuned_on_it(name: str, tmp_path: Path, argu
 
 def test_a_question_counts_only_if_all_of_its_answers_are_right(tmp_path: Path) -> None:
     task = build(compose(["scale=test", *make(tmp_path / "m", "multirc")]).tasks.multirc)
-    examples = [Grouped("a", None, label, group) for label, group in ((0, "x"), (1, "x"), (1, "y"))]
+    examples = [GroupedExample("a", None, label, group) for label, group in ((0, "x"), (1, "x"), (1, "y"))]
     assert task.task_type.score([0, 1, 0], examples) == pytest.approx({"f1": 2 / 3, "em": 0.5})
     assert task.examples(tmp_path)["train"][0].group != task.examples(tmp_path)["train"][2].group
 

@@ -18,7 +18,7 @@ from paribus.core.settings import FineTuning
 from paribus.data.tokens.vocabulary import Vocabulary
 from paribus.models.heads.choices import Classifier
 from paribus.tasks.baselines import measure_baselines
-from paribus.tasks.examples import Choice
+from paribus.tasks.examples import ChoiceExample
 from paribus.tasks.prompts import Fields
 from paribus.tasks.rows import fill_question
 from paribus.tasks.types.multiple_choice import MultipleChoice
@@ -39,13 +39,13 @@ def test_options_are_read_from_a_column_of_lists_or_from_columns(tmp_path: Path)
     other = {**ROW, "article": "an old road", "answer": "C"}
     write(tmp_path / "race", train=[ROW, other], validation=[{**other, "answer": None}, ROW])
     found = table(tmp_path / "race").examples(tmp_path)
-    assert found["train"][0] == Choice("a red house", "what is _", ["the river", "the house", "a road"], 1)
+    assert found["train"][0] == ChoiceExample("a red house", "what is _", ["the river", "the house", "a road"], 1)
     assert [row.label for row in found["train"] + found["validation"]] == [1, 2, 1]
     rows = [{"premise": "it rained", "one": "wet", "two": "dry", "label": at} for at in (0, 1)]
     write(tmp_path / "copa", train=rows, validation=rows)
     columns = {"text": "premise", "options": ["one", "two"], "label": "label"}
     copa = table(tmp_path / "copa", columns=columns, classes=["first", "second"]).examples(tmp_path)
-    assert copa["train"] == [Choice("it rained", None, ["wet", "dry"], at) for at in (0, 1)]
+    assert copa["train"] == [ChoiceExample("it rained", None, ["wet", "dry"], at) for at in (0, 1)]
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_an_option_stands_in_the_gap_of_its_question_or_behind_it() -> None:
 
 
 def rows(length: int = 16, **settings: Any) -> Any:
-    examples = [Choice("10 11 12", "20", ["30", "31 32"], 1), Choice("13", None, ["33", "34"], 0)]
+    examples = [ChoiceExample("10 11 12", "20", ["30", "31 32"], 1), ChoiceExample("13", None, ["33", "34"], 0)]
     numbers: Any = Numbers()
     kind = MultipleChoice(("A", "B"))
     return kind.encode(examples, numbers, VOCABULARY, FineTuning(head=Classifier(), length=length, **settings))
@@ -95,7 +95,7 @@ def scored(order: list[int]) -> torch.Tensor:
     settings, kind = Run.of(cfg).finetune, MultipleChoice(PLACES)
     head = kind.make_head(settings, encoder, 7).eval()
     numbers: Any = Numbers()
-    example = Choice("10 11 12", None, [options[at] for at in order], 0)
+    example = ChoiceExample("10 11 12", None, [options[at] for at in order], 0)
     batch = task_batch(kind.encode([example], numbers, VOCABULARY, settings), np.arange(1))
     with torch.inference_mode():
         logits = head.logits(encoder(batch), batch)
@@ -113,7 +113,7 @@ def test_options_that_change_places_change_their_scores() -> None:
 
 def test_a_text_to_text_model_writes_the_name_of_the_right_place() -> None:
     words = MultipleChoice(("choice1", "choice2")).verbalize(Fields("copa", "premise", "question"), False)
-    example = Choice("it rained", "effect", ["wet", "dry"], 0)
+    example = ChoiceExample("it rained", "effect", ["wet", "dry"], 0)
     said = " ".join(f"{name} {text}" for name, text in words.source(example))
     assert said == "copa choice1: wet choice2: dry premise: it rained question: effect"
     assert words.target(example) == "choice1"

@@ -14,7 +14,7 @@ import pytest
 
 from paribus.core.config import compose
 from paribus.tasks import overlap as module
-from paribus.tasks.examples import Example, Question, Tagged
+from paribus.tasks.examples import Example, QuestionExample, TaggedExample
 from paribus.tasks.overlap import find_overlap
 from paribus.training.run import run
 
@@ -72,8 +72,8 @@ def test_the_longest_text_of_an_example_counts() -> None:
     rows = [
         Example("neverseen", words(*range(30)), 0),
         Example(words(1, 2), "neverseen at all in what was read", 0),
-        Question("neverseen", words(*range(30)), ["w1"], [0]),
-        Tagged(words(*range(9)).split(), [0] * 9),
+        QuestionExample("neverseen", words(*range(30)), ["w1"], [0]),
+        TaggedExample(words(*range(9)).split(), [0] * 9),
     ]
     assert find_overlap(rows, [ids(READ)], TOKENIZER, SPLITTER).tolist() == [True, False, True, True]
 

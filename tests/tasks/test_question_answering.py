@@ -16,7 +16,7 @@ import torch
 
 from paribus.core.errors import UserError
 from paribus.tasks.baselines import answer_by_words
-from paribus.tasks.examples import Question
+from paribus.tasks.examples import QuestionExample
 from paribus.tasks.metrics import Answer, match, normalize_answer, overlap, overlap_or_empty, score_answers
 from paribus.tasks.tables.table import QuestionTable
 from paribus.tasks.types.question_answering import ExtractiveQA, find_best_span, squad_windows
@@ -135,8 +135,8 @@ def test_windows_reach_the_end_and_each_other() -> None:
 
 
 EXAMPLES = [
-    Question("who is it", "one two three four five six seven eight nine ten", ["five six"], [19]),
-    Question("what else", "alpha beta", [], []),
+    QuestionExample("who is it", "one two three four five six seven eight nine ten", ["five six"], [19]),
+    QuestionExample("what else", "alpha beta", [], []),
 ]
 
 
@@ -200,7 +200,9 @@ def test_the_head_s_loss_is_the_mean_of_both_ends_without_padding() -> None:
 
 
 def test_the_words_beside_those_of_the_question() -> None:
-    asked = [Question("When did Rome burn?", "Long ago Rome burn 64 quietly; then came peace and trade", ["64"], [19])]
+    asked = [
+        QuestionExample("When did Rome burn?", "Long ago Rome burn 64 quietly; then came peace and trade", ["64"], [19])
+    ]
     assert answer_by_words(asked, asked)[0].text in ("64", "ago")
 
 
@@ -237,7 +239,7 @@ def test_examples_are_kept_as_they_are(tmp_path: Path) -> None:
     for split in ("train", "validation"):
         write(tmp_path, split, answers={"text": [], "answer_start": []})
     found = task(tmp_path, answerless=True)
-    rows = [Question("who", "it was Ada", ["Ada"], [7]), Question("who", "it was Ada", [], [])]
+    rows = [QuestionExample("who", "it was Ada", ["Ada"], [7]), QuestionExample("who", "it was Ada", [], [])]
     assert found.examples(tmp_path / "cache")["train"] == rows
     assert found.summary(tmp_path / "cache")["labels"]["train"] == {"answered": 1, "unanswered": 1}
     with pytest.raises(UserError, match="needs answerless"):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from paribus.core.errors import UserError
 from paribus.tasks.examples import Example
-from paribus.tasks.rows import POOL, Encoded, encode, order, truncate
+from paribus.tasks.rows import POOL, FramedRows, encode, order, truncate
 
 VOCABULARY: Any = SimpleNamespace(pad=0, cls=2, sep=3)
 LENGTHS = np.random.default_rng(3).integers(3, 60, size=1003)
@@ -30,12 +30,12 @@ class Numbers:
 TOKENIZER: Any = Numbers()
 
 
-def rows_of(encoded: Encoded) -> list[list[int]]:
+def rows_of(encoded: FramedRows) -> list[list[int]]:
     spans = zip(encoded.start_N, encoded.length_N, strict=True)
     return [encoded.ids_T[start : start + length].tolist() for start, length in spans]
 
 
-def ragged(lengths: np.ndarray) -> Encoded:
+def ragged(lengths: np.ndarray) -> FramedRows:
     examples = [Example(" ".join(["7"] * (n - 2)), None, i % 2) for i, n in enumerate(lengths)]
     return encode(examples, TOKENIZER, VOCABULARY, 60)
 

@@ -19,7 +19,7 @@ from paribus.core.settings import FineTuning
 from paribus.data.tokens.vocabulary import Vocabulary
 from paribus.models.heads.choices import Classifier
 from paribus.tasks.docs.scored import ScoredNext, ScoredShift, ScoredText
-from paribus.tasks.examples import Choice
+from paribus.tasks.examples import ChoiceExample
 from paribus.tasks.tables.choices import ClozeTable, LikelyTable
 from paribus.tasks.types.scored import CHOSEN, LIKELY, Scored, Totals, plan_windows
 from paribus.training.run import run
@@ -30,7 +30,7 @@ LEFT = ["objective=clm", "masking=none", "model.attention=left"]
 PLACES = ("A", "B", "C")
 
 
-def encode(kind: Scored, *examples: Choice, length: int = 16) -> Any:
+def encode(kind: Scored, *examples: ChoiceExample, length: int = 16) -> Any:
     return kind.encode(examples, NUMBERS, VOCABULARY, FineTuning(head=Classifier(), length=length))
 
 
@@ -52,17 +52,17 @@ def test_options_are_compared_in_every_known_way() -> None:
     options = ["a" * 8, "ä" * 15, "b" * 9]
     totals = Totals(np.array([-6.0, -9.0, -8.0]), np.array([-7.0, -13.0, -8.5]), np.array([2, 4, 3]), np.ones(3))
     kind = Scored(PLACES)
-    found = {right: kind.score([totals], [Choice("", None, options, right)]) for right in range(3)}
+    found = {right: kind.score([totals], [ChoiceExample("", None, options, right)]) for right in range(3)}
     chosen = {name: next(right for right in range(3) if found[right][name]) for name in CHOSEN}
     expected = dict(zip(CHOSEN, (0, 1, 1, 1, 1), strict=True))
     assert chosen == expected
     options[1] = "a" * 7  # as many characters as need the bytes to tell
-    assert kind.score([totals], [Choice("", None, ["ä" * 8, "b" * 13, "c" * 9], 0)])["accuracy_byte"] == 1.0
-    assert kind.score([totals], [Choice("", None, ["ä" * 8, "b" * 13, "c" * 9], 1)])["accuracy_character"] == 1.0
+    assert kind.score([totals], [ChoiceExample("", None, ["ä" * 8, "b" * 13, "c" * 9], 0)])["accuracy_byte"] == 1.0
+    assert kind.score([totals], [ChoiceExample("", None, ["ä" * 8, "b" * 13, "c" * 9], 1)])["accuracy_character"] == 1.0
 
 
 def test_perplexities_are_of_all_right_options_together() -> None:
-    rows = [Choice("", None, ["one two"], 0), Choice("", None, ["drei"], 0)]
+    rows = [ChoiceExample("", None, ["one two"], 0), ChoiceExample("", None, ["drei"], 0)]
     zero = np.zeros(1)
     totals = [
         Totals(np.array([-6.0]), zero, np.array([3]), zero),
@@ -76,7 +76,7 @@ def test_perplexities_are_of_all_right_options_together() -> None:
 
 
 def test_only_the_option_counts_and_no_special_token() -> None:
-    found = encode(Scored(PLACES), Choice("10 11", "12", ["20", "21 1 22", "23"], 1))
+    found = encode(Scored(PLACES), ChoiceExample("10 11", "12", ["20", "21 1 22", "23"], 1))
     batch = found.batch(np.arange(6), 1)
     real = [ids[:length].tolist() for ids, length in zip(batch["ids_BL"], batch["length_B"], strict=True)]
     assert real[::2] == [[2, 10, 11, 12, 20], [2, 10, 11, 12, 21, 1, 22], [2, 10, 11, 12, 23]]
@@ -91,12 +91,12 @@ def test_only_the_option_counts_and_no_special_token() -> None:
 
 def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(UserError, match=r"has 5 tokens with an option: finetune\.length=4: set finetune\.length=5 and"):
-        encode(Scored(("A", "B")), Choice("10 11", None, ["20 21", "22"], 0), length=4)
+        encode(Scored(("A", "B")), ChoiceExample("10 11", None, ["20 21", "22"], 0), length=4)
     with pytest.raises(UserError, match="the option '1' has no known token"):
-        encode(Scored(("A", "B")), Choice("10 11", None, ["1", "22"], 0))
+        encode(Scored(("A", "B")), ChoiceExample("10 11", None, ["1", "22"], 0))
     with pytest.raises(UserError, match="leaves no room for windows 4 tokens apart"):
-        encode(Scored((), LIKELY, stride=4), Choice("", None, ["20 21"], 0), length=4)
-    assert len(encode(Scored((), LIKELY), Choice("", None, ["20 21 22 23 24 25"], 0), length=4).length_N) == 4
+        encode(Scored((), LIKELY, stride=4), ChoiceExample("", None, ["20 21"], 0), length=4)
+    assert len(encode(Scored((), LIKELY), ChoiceExample("", None, ["20 21 22 23 24 25"], 0), length=4).length_N) == 4
 
 
 @pytest.fixture(scope="module")
@@ -233,9 +233,9 @@ def cloze(folder: Path, **changes: Any) -> ClozeTable:
 def test_an_option_of_a_gap_is_compared_with_the_rest_of_its_sentence(tmp_path: Path) -> None:
     rows = cloze(tmp_path, question="XXXXX ran .", answer="dog").examples(tmp_path)["validation"]
     text, options = "1 A fox sat . 2 A hen ran .", ["fox saw it .", "hen saw it .", "dog saw it ."]
-    assert rows[0] == Choice(text, "3 The", options, 1)
-    assert rows[1] == Choice(text, "", ["fox ran .", "hen ran .", "dog ran ."], 2)
-    batch = encode(Scored(PLACES), Choice("10 11", "12", ["20 30", "21 30", "22 30"], 1)).batch(np.arange(6), 1)
+    assert rows[0] == ChoiceExample(text, "3 The", options, 1)
+    assert rows[1] == ChoiceExample(text, "", ["fox ran .", "hen ran .", "dog ran ."], 2)
+    batch = encode(Scored(PLACES), ChoiceExample("10 11", "12", ["20 30", "21 30", "22 30"], 1)).batch(np.arange(6), 1)
     assert batch["target_P"].tolist()[::2] == [20, 20, 21, 21, 22, 22]
 
 

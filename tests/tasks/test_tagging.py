@@ -16,7 +16,7 @@ import torch
 
 from paribus.core.errors import UserError
 from paribus.models.heads.tokens import CRFHead
-from paribus.tasks.examples import Tagged
+from paribus.tasks.examples import TaggedExample
 from paribus.tasks.metrics import find_spans, score_spans
 from paribus.tasks.tables.table import TagTable
 from paribus.tasks.types.tagging import NO_TAG, Tagging, find_first_tokens
@@ -79,7 +79,7 @@ def test_first_pieces_whichever_side_the_space_is_on() -> None:
 
 def test_rows_and_predictions_of_a_sentence_that_is_too_long() -> None:
     task_type = Tagging(BIO, ("f1", "accuracy"))
-    examples = [Tagged(["abc", "de", "fghij", "k"], [1, 2, 0, 3]), Tagged(["x"], [4])]
+    examples = [TaggedExample(["abc", "de", "fghij", "k"], [1, 2, 0, 3]), TaggedExample(["x"], [4])]
     rows = task_type.encode(examples, TOKENIZER, VOCABULARY, SETTINGS)
     assert rows.length_N.tolist() == [5, 5, 3, 3]  # 7 pieces in rows of 3
     assert rows.label_N.tolist() == [0, 0, 0, 1]
@@ -156,8 +156,8 @@ def test_conll_files_are_read_as_tables_are(tmp_path: Path) -> None:
         (tmp_path / "conll" / f"{split}.conll").write_text("\n".join(lines), encoding="utf-8-sig")
     first, second = (task(tmp_path / kind) for kind in ("parquet", "conll"))
     assert first.examples(tmp_path / "c")["train"] == [
-        Tagged(["New", "York", "is"], [1, 2, 0]),
-        Tagged(["Big\u2028"], [0]),
+        TaggedExample(["New", "York", "is"], [1, 2, 0]),
+        TaggedExample(["Big\u2028"], [0]),
     ]
     assert first.data_hash(tmp_path / "c") == second.data_hash(tmp_path / "c")
     assert first.summary(tmp_path / "c")["labels"]["train"] == {"O": 2, "B-a": 1, "I-a": 1}

@@ -17,7 +17,7 @@ from paribus.data.tokens.vocabulary import Vocabulary
 from paribus.models.bert import Bert
 from paribus.models.generation import greedy
 from paribus.models.heads.vocabulary import MaskedLMHead, start_head
-from paribus.tasks.types.written import WrittenRows
+from paribus.tasks.types.generation import SourceTargetRows
 from paribus.training.run import run
 from paribus.training.steps import TaskSteps, as_batch
 
@@ -25,7 +25,7 @@ V, ROWS = 60, 200
 VOCABULARY = Vocabulary(size=V, pad=0, unk=1, cls=2, sep=3, mask=4, specials=(0, 1, 2, 3, 4))
 
 
-def rows_of(masking: float | None, most: int = 6) -> WrittenRows:
+def rows_of(masking: float | None, most: int = 6) -> SourceTargetRows:
     """Sources of 5 to 20 tokens, targets of 2 to 12, with their special tokens."""
     random = np.random.default_rng(0)
     source_N, target_N = random.integers(5, 21, ROWS), random.integers(2, 13, ROWS)
@@ -34,7 +34,7 @@ def rows_of(masking: float | None, most: int = 6) -> WrittenRows:
         for s, t in zip(source_N, target_N, strict=True)
     ]
     length_N = source_N + target_N
-    return WrittenRows(
+    return SourceTargetRows(
         np.concatenate(texts).astype(np.int32),
         np.concatenate([[0] * s + [1] * t for s, t in zip(source_N, target_N, strict=True)]).astype(np.uint8),
         np.cumsum(length_N) - length_N,

@@ -14,11 +14,11 @@ from text_to_text import T5
 from paribus.core.build import build
 from paribus.core.config import compose
 from paribus.core.errors import UserError
-from paribus.tasks.examples import Question
+from paribus.tasks.examples import QuestionExample
 from paribus.tasks.types.question_answering import WrittenAnswers
 from paribus.training.run import run
 
-ROW = Question("Who wrote?", "the old sailor wrote a letter", ["old sailor", "sailor"], [4, 8])
+ROW = QuestionExample("Who wrote?", "the old sailor wrote a letter", ["old sailor", "sailor"], [4, 8])
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def test_a_question_and_its_context_are_read_as_t5_has_them() -> None:
     task_type = WrittenAnswers(single=False)
     assert task_type.source(ROW) == [("question:", "Who wrote ?"), ("context:", "the old sailor wrote a letter")]
     assert task_type.target(ROW) == "old sailor"
-    row = Question("What's X-ray?", 'a "ray" (1895)', ['"ray" (1895)'], [2])
+    row = QuestionExample("What's X-ray?", 'a "ray" (1895)', ['"ray" (1895)'], [2])
     assert task_type.source(row) == [("question:", "What ' s X - ray ?"), ("context:", 'a " ray " ( 1895 )')]
     assert task_type.target(row) == '" ray " ( 1895 )'
 
@@ -45,7 +45,7 @@ def test_a_question_and_its_context_are_read_as_t5_has_them() -> None:
 def test_punctuation_has_spaces_in_what_is_scored(written: str) -> None:
     """A tokenizer may lose the spaces. Without any, SQuAD's rules make one word of "U.S.-based"."""
     task_type = WrittenAnswers(single=False)
-    row = Question("Who?", "the U.S.-based firm", ["U.S.-based firm"], [4])
+    row = QuestionExample("Who?", "the U.S.-based firm", ["U.S.-based firm"], [4])
     assert task_type.score(task_type.parse([written], None), [row]) == {"em": 1.0, "f1": 1.0}
     assert task_type.score(task_type.parse(["S based"], None), [row])["f1"] == pytest.approx(2 * 2 / (2 + 4))
 

@@ -8,20 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from paribus.tasks.rows import Encoded, Groups, frame
+from paribus.tasks.rows import FramedRows, GroupedRows, frame
 from paribus.training.joint.rows import NamedRows, SeveralTasks
 from paribus.training.steps import TaskSteps
 
 VOCABULARY: Any = SimpleNamespace(pad=0, cls=2, sep=3)
 
 
-def encoded(count: int, first: int) -> Encoded:
+def encoded(count: int, first: int) -> FramedRows:
     """Rows of one token each, `first` and the ids behind it; the label is the row's number."""
     return frame([[np.array([first + n]) for n in range(count)]], np.arange(count), VOCABULARY)
 
 
 def several() -> SeveralTasks:
-    pairs = Groups(encoded(8, 100), np.arange(0, 9, 2), np.arange(4), most=2)
+    pairs = GroupedRows(encoded(8, 100), np.arange(0, 9, 2), np.arange(4), most=2)
     teacher = NamedRows("short", encoded(6, 10), {"teacher_B": np.arange(6) / 10})
     return SeveralTasks([teacher, NamedRows("pairs", pairs)])
 

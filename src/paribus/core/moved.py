@@ -43,7 +43,8 @@ MOVED = {
     "tasks.types.grouped": "tasks.types.classification",
     "tasks.types.ranking": "tasks.types.multiple_choice",
     "tasks.types.similarity": "tasks.types.regression",
-    "tasks.types.text": "tasks.types.written",
+    "tasks.types.text": "tasks.types.generation",
+    "tasks.types.written": "tasks.types.generation",
 }
 
 

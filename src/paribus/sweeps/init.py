@@ -16,7 +16,7 @@ from paribus.data.corpus.files import SPLITS, find
 from paribus.sweeps.adapt import LOSSES
 from paribus.sweeps.request import Request
 from paribus.sweeps.sweep import quote
-from paribus.tasks.tables.guess import Labeled
+from paribus.tasks.tables.guess import GuessedTable
 from paribus.verdict.metrics import find_incomparable
 from paribus.verdict.power import POWER, detectable
 
@@ -41,7 +41,7 @@ class Question(NamedTuple):
     name: str
     text: str
     task: str
-    labeled: Labeled
+    labeled: GuessedTable
     compared: str
     base: tuple[str, ...] = ()
 

@@ -14,7 +14,7 @@ from paribus.core.checksums import read_sealed
 from paribus.core.console import say
 from paribus.core.files import write_sealed
 from paribus.data.sequences import Array
-from paribus.tasks.examples import Choice, Example, Question, Tagged, Transfer, limit_rows
+from paribus.tasks.examples import ChoiceExample, Example, GenerationExample, QuestionExample, TaggedExample, limit_rows
 from paribus.tasks.metrics import Answer
 
 if TYPE_CHECKING:
@@ -53,8 +53,8 @@ def measure_baselines(task: Task, cache: Path) -> dict[str, dict[str, float]]:
 def _measure(task: Task, cache: Path) -> dict[str, dict[str, float]]:
     examples, task_type = task.examples(cache), task.task_type
     train, validation = examples["train"], examples["validation"]
-    found = {**task_type.predict_baselines(train, validation), **task.predict_by_rules(validation)}
-    scores = {name: task_type.score(guess, validation) for name, guess in found.items()}
+    predictions = {**task_type.predict_baselines(train, validation), **task.predict_by_rules(validation)}
+    scores = {name: task_type.score(predicted, validation) for name, predicted in predictions.items()}
     return {metric: {name: scores[name][metric] for name in scores} for metric in task_type.metrics}
 
 
@@ -64,8 +64,8 @@ def classify_by_words(train: Sequence[Example], validation: Sequence[Example]) -
     """
     from sklearn.svm import LinearSVC
 
-    found_N = _predict_best(train, validation, lambda strength: LinearSVC(C=strength, random_state=0))
-    return found_N.astype(np.int64)
+    class_N = _predict_best(train, validation, lambda strength: LinearSVC(C=strength, random_state=0))
+    return class_N.astype(np.int64)
 
 
 def regress_by_words(train: Sequence[Example], validation: Sequence[Example]) -> Array:
@@ -75,16 +75,20 @@ def regress_by_words(train: Sequence[Example], validation: Sequence[Example]) ->
     return _predict_best(train, validation, lambda strength: Ridge(alpha=1 / strength, solver="sparse_cg"))
 
 
-def choose_by_words(train: Sequence[Choice], validation: Sequence[Choice]) -> Array:
+def choose_by_words(train: Sequence[ChoiceExample], validation: Sequence[ChoiceExample]) -> Array:
     """The place of the option that ridge regression on a text and an option ranks first, by the features of pairs."""
-    sides = [[own for row in rows for own in _pair_options(row)] for rows in (train, validation)]
-    first_N = np.cumsum([len(row.options) for row in validation])
-    return np.array([own.argmax() for own in np.split(regress_by_words(*sides), first_N[:-1])], np.int64)
-
-
-def _pair_options(row: Choice) -> list[Example]:
-    asked = row.text if row.question is None else f"{row.text} {row.question}"
-    return [Example(asked, option, float(place == row.label)) for place, option in enumerate(row.options)]
+    pairs = [
+        [
+            Example(
+                row.text if row.question is None else f"{row.text} {row.question}", option, float(place == row.label)
+            )
+            for row in rows
+            for place, option in enumerate(row.options)
+        ]
+        for rows in (train, validation)
+    ]
+    end_N = np.cumsum([len(row.options) for row in validation])
+    return np.array([score_K.argmax() for score_K in np.split(regress_by_words(*pairs), end_N[:-1])], np.int64)
 
 
 def compare_words(train: Sequence[Example], validation: Sequence[Example]) -> Array:
@@ -118,10 +122,15 @@ def _cross_validate(model: Any, seen: csr_matrix, label_M: Array) -> float:
 
 def _list_features(train: Sequence[Example], validation: Sequence[Example]) -> Iterator[list[csr_matrix]]:
     """The matrices of both sets, for each choice of features, the smaller one first."""
+    from scipy.sparse import csr_matrix
+    from sklearn.preprocessing import StandardScaler
+
     words = _weigh(train, validation, WORDS)
     if train[0].pair is not None:
         kinds = zip(words, _weigh(train, validation, TRIGRAMS), strict=True)
-        shared = _scale([np.hstack([_measure_shared(*sides) for sides in own]) for own in kinds])
+        columns = [np.hstack([_measure_shared(*sides) for sides in each]) for each in kinds]
+        scaler = StandardScaler().fit(columns[0])
+        shared = [[csr_matrix(scaler.transform(each))] for each in columns]
         yield _join(shared)
         yield _join(shared, words)
         return
@@ -139,10 +148,10 @@ def _weigh(train: Sequence[Any], validation: Sequence[Any], kind: Mapping[str, A
 
     counter = HashingVectorizer(n_features=COLUMNS, alternate_sign=False, norm=None, dtype=np.float32, **kind)
     texts = [list(chain(*zip(*(row.texts for row in rows), strict=True))) for rows in (train, validation)]
-    counts = [counter.transform(own) for own in texts]
+    counts = [counter.transform(each) for each in texts]
     weights = TfidfTransformer(sublinear_tf=True).fit(counts[0])
-    found = zip(map(weights.transform, counts), (len(train), len(validation)), strict=True)
-    return [[matrix[at : at + count] for at in range(0, matrix.shape[0], count)] for matrix, count in found]
+    sets = zip(map(weights.transform, counts), (len(train), len(validation)), strict=True)
+    return [[matrix[at : at + size] for at in range(0, matrix.shape[0], size)] for matrix, size in sets]
 
 
 def _measure_shared(first: csr_matrix, second: csr_matrix) -> Array:
@@ -150,28 +159,19 @@ def _measure_shared(first: csr_matrix, second: csr_matrix) -> Array:
     (their logarithm).
     """
     sides = (first, second), (second, first)
-    shares = [own.multiply(other > 0).sum(1) / np.maximum(own.sum(1), 1e-9) for own, other in sides]
+    shares = [side.multiply(other > 0).sum(1) / np.maximum(side.sum(1), 1e-9) for side, other in sides]
     sizes = [np.log1p(side.getnnz(1))[:, None] for side in (first, second)]
     return np.asarray(np.hstack([first.multiply(second).sum(1), *shares, *sizes]))
-
-
-def _scale(columns: Sequence[Array]) -> list[list[csr_matrix]]:
-    """For both sets the columns with the mean and deviation of the first taken out."""
-    from scipy.sparse import csr_matrix
-    from sklearn.preprocessing import StandardScaler
-
-    scaler = StandardScaler().fit(columns[0])
-    return [[csr_matrix(scaler.transform(own))] for own in columns]
 
 
 def _join(*parts: Sequence[Sequence[csr_matrix]]) -> list[csr_matrix]:
     """For both sets all columns side by side."""
     from scipy.sparse import hstack
 
-    return [hstack([*chain(*own)], format="csr") for own in zip(*parts, strict=True)]
+    return [hstack([*chain(*each)], format="csr") for each in zip(*parts, strict=True)]
 
 
-def tag_by_words(train: Sequence[Tagged], validation: Sequence[Tagged]) -> list[list[int]]:
+def tag_by_words(train: Sequence[TaggedExample], validation: Sequence[TaggedExample]) -> list[list[int]]:
     """Tags for `validation` by a linear model on each word, its ends, its shape and the words around it. The penalty is
     chosen by cross-validation on `train`.
     """
@@ -179,7 +179,10 @@ def tag_by_words(train: Sequence[Tagged], validation: Sequence[Tagged]) -> list[
     from sklearn.linear_model import SGDClassifier
 
     hasher = FeatureHasher(2**18, input_type="string")
-    seen, unseen = (hasher.transform(f for row in rows for f in _features(row.words)) for rows in (train, validation))
+    seen, unseen = (
+        hasher.transform(features for row in rows for features in _describe_words(row.words))
+        for rows in (train, validation)
+    )
     tag_W = np.array([tag for row in train for tag in row.tags])
     some = slice(sum(len(row.words) for row in train[:CHOOSING]))
     tried = [SGDClassifier(loss="log_loss", alpha=one, max_iter=5, tol=None, random_state=0) for one in PENALTIES]
@@ -188,7 +191,8 @@ def tag_by_words(train: Sequence[Tagged], validation: Sequence[Tagged]) -> list[
     return [[next(tags) for _ in row.words] for row in validation]
 
 
-def _features(words: Sequence[str]) -> Iterator[list[str]]:
+def _describe_words(words: Sequence[str]) -> Iterator[list[str]]:
+    """The features of each word of a sentence."""
     padded = ["<", "<", *(word.lower() for word in words), ">", ">"]
     for at, word in enumerate(words):
         beside = [f"{place}={padded[at + 2 + place]}" for place in (-2, -1, 0, 1, 2)]
@@ -197,15 +201,15 @@ def _features(words: Sequence[str]) -> Iterator[list[str]]:
         yield [*beside, *ends, f"shape={shape}"]
 
 
-def answer_by_words(train: Sequence[Question], validation: Sequence[Question]) -> list[Answer]:
+def answer_by_words(train: Sequence[QuestionExample], validation: Sequence[QuestionExample]) -> list[Answer]:
     """For each question the window of its context, as long as the median answer of `train`, that has most words of the
     question around it and holds none of them (after Richardson et al. 2013, "sliding window").
     """
     size = int(np.median([len(row.answers[0].split()) for row in train if row.answers]))
-    return [Answer(_find_window(row, max(1, size))) for row in validation]
+    return [Answer(_find_best_window(row, max(1, size))) for row in validation]
 
 
-def _find_window(row: Question, size: int) -> str:
+def _find_best_window(row: QuestionExample, size: int) -> str:
     words = [match.span() for match in re.finditer(r"\S+", row.context)]
     asked = set(re.findall(r"\w+", row.question.lower())) - {"the", "a", "an", "of", "in", "to", "is", "was", "what"}
     hit_W = np.array([bool(asked & set(re.findall(r"\w+", row.context[a:b].lower()))) for a, b in words], float)
@@ -216,7 +220,7 @@ def _find_window(row: Question, size: int) -> str:
     return row.context[words[at][0] : words[at + len(ones) - 1][1]]
 
 
-def retrieve_targets(train: Sequence[Transfer], validation: Sequence[Transfer]) -> list[str]:
+def retrieve_targets(train: Sequence[GenerationExample], validation: Sequence[GenerationExample]) -> list[str]:
     """For each text the target of the nearest training text, by the cosine of their bags of words."""
     seen, unseen = _join(_weigh(train, validation, WORDS))
     nearest = [int((seen @ unseen[row].T).toarray().argmax()) for row in range(unseen.shape[0])]

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class Labeled(Protocol):
+class AnyExample(Protocol):
     """An example of any kind: a named tuple of plain data."""
 
     @property
@@ -24,7 +24,7 @@ class Labeled(Protocol):
 
 
 Examples = dict[str, list[Any]]  # by set
-Row = TypeVar("Row", bound=Labeled)
+Row = TypeVar("Row", bound=AnyExample)
 
 
 class Example(NamedTuple):
@@ -39,7 +39,7 @@ class Example(NamedTuple):
         return (self.text,) if self.pair is None else (self.text, self.pair)
 
 
-class Grouped(NamedTuple):
+class GroupedExample(NamedTuple):
     """An `Example` that belongs to others, those of the same `group`."""
 
     text: str
@@ -52,7 +52,7 @@ class Grouped(NamedTuple):
         return (self.text,) if self.pair is None else (self.text, self.pair)
 
 
-class Tagged(NamedTuple):
+class TaggedExample(NamedTuple):
     """A sentence as words, each with the number of its tag."""
 
     words: list[str]
@@ -63,7 +63,7 @@ class Tagged(NamedTuple):
         return (" ".join(self.words),)
 
 
-class Question(NamedTuple):
+class QuestionExample(NamedTuple):
     """A question about a context. Every answer starts at a character of the context; no answers: it has none there."""
 
     question: str
@@ -76,7 +76,7 @@ class Question(NamedTuple):
         return self.question, self.context
 
 
-class Choice(NamedTuple):
+class ChoiceExample(NamedTuple):
     """A text, perhaps with a question about it, and options, of which the one at place `label` is right."""
 
     text: str
@@ -89,8 +89,8 @@ class Choice(NamedTuple):
         return (self.text, *(() if self.question is None else (self.question,)), *self.options)
 
 
-class Gap(NamedTuple):
-    """A `Question` whose gap one of the context's `entities` fills."""
+class EntityExample(NamedTuple):
+    """A `QuestionExample` whose gap one of the context's `entities` fills."""
 
     question: str
     context: str
@@ -103,7 +103,7 @@ class Gap(NamedTuple):
         return self.question, self.context
 
 
-class Transfer(NamedTuple):
+class GenerationExample(NamedTuple):
     """A text, perhaps with a second one, and the text that a model must write for it."""
 
     text: str
@@ -128,7 +128,7 @@ def count_leaks(examples: Examples) -> dict[str, int]:
     }
 
 
-def _normalized(row: Labeled) -> tuple[str, ...]:
+def _normalized(row: AnyExample) -> tuple[str, ...]:
     return tuple(map(normalize, row.texts))
 
 
@@ -140,7 +140,7 @@ def limit_rows(rows: list[Row], limit: int | None) -> list[Row]:
     return [rows[i] for i in sorted(chosen)]
 
 
-def _hash_row(row: Labeled) -> bytes:
+def _hash_row(row: AnyExample) -> bytes:
     values = (value for part in row for value in (part if isinstance(part, list) else [part]))
     return blake2b("\0".join(map(str, values)).encode("utf-8", "surrogatepass"), digest_size=8).digest()
 
@@ -160,9 +160,7 @@ def write_examples(path: Path, rows: Sequence[Any]) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    types = dict.fromkeys(
-        ("text", "pair", "question"), pa.string()
-    )  # pyarrow cannot infer the type of a column of nulls
+    types = dict.fromkeys(("text", "pair", "question"), pa.string())  # a column of nulls alone does not tell its type
     columns = {name: pa.array([getattr(row, name) for row in rows], types.get(name)) for name in rows[0]._fields}
     pq.write_table(pa.table(columns), path, compression="zstd")
 

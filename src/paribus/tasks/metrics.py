@@ -37,48 +37,38 @@ def score_labels(metrics: Sequence[str], predictions: Array, targets: Array, cla
         classes: number of classes; 0 or 1 for regression.
 
     Returns:
-        Values between -1 and 1. A correlation with a constant is 0. F1 is that of class 1 if there are two classes (as
-        in GLUE), otherwise the unweighted mean over classes that occur.
+        Values between -1 and 1. A correlation with a constant is 0; Matthews' is Gorodkin's R_K for more than two
+        classes. F1 is that of class 1 if there are two classes (as in GLUE), otherwise the unweighted mean over classes
+        that occur.
 
     Raises:
         UserError: for an unknown metric.
     """
     if unknown := [name for name in metrics if name not in METRICS]:
         raise UserError(f"metric {unknown[0]!r} is not known", f"choose from {', '.join(METRICS)}")
-    found_N = np.asarray(predictions)
-    if found_N.ndim == 2:
-        found_N = found_N.argmax(-1) if classes > 1 else found_N[:, 0]
-    return {name: _score_label(name, found_N, np.asarray(targets), classes) for name in metrics}
+    value_N, target_N = np.asarray(predictions), np.asarray(targets)
+    if value_N.ndim == 2:
+        value_N = value_N.argmax(-1) if classes > 1 else value_N[:, 0]
+    return {name: _score_label(name, value_N, target_N, classes) for name in metrics}
 
 
-def _score_label(name: str, found_N: Array, target_N: Array, classes: int) -> float:
-    if name in ("pearson", "spearman"):
-        return _correlate(name, found_N, target_N)
-    count_CC = np.bincount(target_N * classes + found_N, minlength=classes**2).reshape(classes, classes)
-    right_C, guessed_C, there_C = count_CC.diagonal(), count_CC.sum(0), count_CC.sum(1)
+def _score_label(name: str, value_N: Array, target_N: Array, classes: int) -> float:
     if name == "accuracy":
-        return float(right_C.sum() / len(target_N))
+        return float((value_N == target_N).mean())
     if name == "f1":
-        occurs_C = guessed_C + there_C > 0
-        f1_C = 2 * right_C / np.maximum(1, guessed_C + there_C)
-        return float(f1_C[1] if classes == 2 else f1_C[occurs_C].mean())
-    return _matthews(int(right_C.sum()), guessed_C.tolist(), there_C.tolist())
+        from sklearn.metrics import f1_score
 
-
-def _matthews(right: int, guessed: Sequence[int], there: Sequence[int]) -> float:
-    """Gorodkin's correlation R_K, Matthews' for two classes; 0 if one side is constant, as in scikit-learn."""
-    total = sum(there)
-    spread = [total**2 - sum(count**2 for count in side) for side in (guessed, there)]
-    together = right * total - sum(ours * theirs for ours, theirs in zip(guessed, there, strict=True))
-    return together / math.sqrt(spread[0] * spread[1]) if all(spread) else 0.0
-
-
-def _correlate(name: str, found_N: Array, target_N: Array) -> float:
-    from scipy.stats import pearsonr, spearmanr
-
-    sides = found_N.astype(np.float64), target_N.astype(np.float64)
+        labels = [1] if classes == 2 else None  # None: those that occur
+        return float(f1_score(target_N, value_N, labels=labels, average="macro", zero_division=0))
+    sides = value_N.astype(np.float64), target_N.astype(np.float64)
     if not all(np.isfinite(side).all() and np.ptp(side) for side in sides):
         return 0.0
+    if name == "matthews":
+        from sklearn.metrics import matthews_corrcoef
+
+        return float(matthews_corrcoef(target_N, value_N))
+    from scipy.stats import pearsonr, spearmanr
+
     return float((pearsonr if name == "pearson" else spearmanr)(*sides).statistic)
 
 
@@ -90,13 +80,12 @@ def score_texts(metrics: Sequence[str], written: Sequence[str], targets: Sequenc
     tokens "intl" and exponential smoothing (as in T5, `evaluation/metrics.py`). `exact_match` ignores case and repeated
     spaces; `f1` is that of SQuAD 1.1.
     """
-    return {name: _score_text(name, written, targets) for name in metrics}
-
-
-def _score_text(name: str, written: Sequence[str], targets: Sequence[str]) -> float:
-    if name == "bleu":
-        return _score_bleu(written, targets)
-    return fmean(_score_pair(name, *pair) for pair in zip(written, targets, strict=True))
+    return {
+        name: _score_bleu(written, targets)
+        if name == "bleu"
+        else fmean(_score_pair(name, *pair) for pair in zip(written, targets, strict=True))
+        for name in metrics
+    }
 
 
 def _score_pair(name: str, written: str, target: str) -> float:
@@ -156,15 +145,15 @@ def find_spans(tags: Sequence[str]) -> list[Span]:
 
     A span begins at B, and at an I that follows neither B nor I of its kind; it continues through every I of its kind.
     """
-    found: list[Span] = []
+    spans: list[Span] = []
     kind, start = "", 0  # of the open span
     for at, tag in enumerate([*tags, "O"]):
         continues = bool(kind) and tag == f"I-{kind}"
         if kind and not continues:
-            found.append((kind, start, at))
+            spans.append((kind, start, at))
         if not continues:
             kind, start = tag[2:], at
-    return found
+    return spans
 
 
 def score_spans(predicted: Sequence[Sequence[str]], given: Sequence[Sequence[str]]) -> dict[str, float]:
@@ -206,7 +195,7 @@ def overlap_or_empty(guess: str, answer: str) -> float:
 
 
 def score_answers(
-    found: Sequence[Answer], answers: Sequence[Sequence[str]], threshold: float | None
+    predictions: Sequence[Answer], answers: Sequence[Sequence[str]], threshold: float | None
 ) -> dict[str, float]:
     """`em` and `f1`, means over all questions, as SQuAD's official scripts compute them: that of version 1.1 without a
     threshold, otherwise that of 2.0.
@@ -215,28 +204,35 @@ def score_answers(
     alone do not count. There are also `best_em` and `best_f1`, each at its best threshold on these very questions.
     """
     if threshold is None:
-        return {name: fmean(map(_best_of(score), found, answers)) for name, score in (("em", match), ("f1", overlap))}
+        return {
+            name: fmean(_score_best(score, predictions, answers)) for name, score in (("em", match), ("f1", overlap))
+        }
     values = {}
-    kept = [[answer for answer in own if normalize_answer(answer)] or [""] for own in answers]
+    counted = [[answer for answer in right if normalize_answer(answer)] or [""] for right in answers]
     for name, score in (("em", match), ("f1", overlap_or_empty)):
-        given = list(map(_best_of(score), found, kept))
-        rows = zip(found, given, answers, strict=True)
-        values[name] = fmean(float(not own) if guess.null > threshold else value for guess, value, own in rows)
-        values[f"best_{name}"] = _score_at_best(found, given, answers)
+        scores = _score_best(score, predictions, counted)
+        rows = zip(predictions, scores, answers, strict=True)
+        values[name] = fmean(float(not right) if guess.null > threshold else value for guess, value, right in rows)
+        values[f"best_{name}"] = _score_at_best_threshold(predictions, scores, answers)
     return values
 
 
-def _best_of(score: Callable[[str, str], float]) -> Callable[[Answer, Sequence[str]], float]:
-    """The best score of a guess against any of the answers."""
-    return lambda guess, answers: max(score(guess.text, answer) for answer in answers)
+def _score_best(
+    score: Callable[[str, str], float], predictions: Sequence[Answer], answers: Sequence[Sequence[str]]
+) -> list[float]:
+    """The best score of each prediction against any of its answers."""
+    rows = zip(predictions, answers, strict=True)
+    return [max(score(guess.text, answer) for answer in right) for guess, right in rows]
 
 
-def _score_at_best(found: Sequence[Answer], given: Sequence[float], answers: Sequence[Sequence[str]]) -> float:
+def _score_at_best_threshold(
+    predictions: Sequence[Answer], scores: Sequence[float], answers: Sequence[Sequence[str]]
+) -> float:
     """The highest mean score over thresholds (`find_best_thresh`). Any text that is given to a question without answer
     costs it 1, also one that normalizes to nothing.
     """
-    total = most = float(sum(not own for own in answers))
-    for at in sorted(range(len(found)), key=lambda at: found[at].null):
-        total += given[at] if answers[at] else -float(bool(found[at].text))
-        most = max(most, total)
-    return most / len(found)
+    total = best = float(sum(not right for right in answers))
+    for at in sorted(range(len(predictions)), key=lambda at: predictions[at].null):
+        total += scores[at] if answers[at] else -float(bool(predictions[at].text))
+        best = max(best, total)
+    return best / len(predictions)

@@ -26,7 +26,7 @@ TEXT = "text"  # the name of the corpus among the sources
 DRAWN = "drawn_"  # before the name of a source, in the counts of a batch
 
 
-class Views(NamedTuple):
+class SourceViews(NamedTuple):
     """What the model reads and writes of some rows, and further counts of them."""
 
     read: Sequences | Text
@@ -34,10 +34,10 @@ class Views(NamedTuple):
     counts: Mapping[str, int]
 
 
-class Source(Passes, Protocol):
+class MixtureSource(Passes, Protocol):
     """One of several kinds of examples."""
 
-    def views(self, epoch: int, rows: Ints) -> Views: ...
+    def views(self, epoch: int, rows: Ints) -> SourceViews: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,11 +55,11 @@ class TextSource:
     def lengths(self, epoch: int) -> NDArray[np.int32]:
         return self.examples.lengths(epoch)
 
-    def views(self, epoch: int, rows: Ints) -> Views:
+    def views(self, epoch: int, rows: Ints) -> SourceViews:
         views = self.examples.views(epoch, rows)
         raw, noise = int(views.text.length_B.sum()), len(views.marks.noise_P)
         counts = {"raw_tokens": raw, "noise": noise, "spans": views.marks.spans}
-        return Views(views.inputs, written_rows(views), counts)
+        return SourceViews(views.inputs, written_rows(views), counts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,9 +78,9 @@ class TaskSource:
         taken_N = self.rows.collator.model_lengths(self.rows.read.length_N, self.rows.write.length_N)
         return taken_N.astype(np.int32)
 
-    def views(self, epoch: int, rows: Ints) -> Views:
+    def views(self, epoch: int, rows: Ints) -> SourceViews:
         read, write = (ragged.pad(rows, self.rows.pad, 1) for ragged in (self.rows.read, self.rows.write))
-        return Views(read, write, {})
+        return SourceViews(read, write, {})
 
 
 class Drawn(NamedTuple):
@@ -98,10 +98,10 @@ class Mixed:
 
     So every example of a source is read once before any is read again, and each row is a pure function of the seed, the
     pass and its place. Raw tokens, noise and spans count text only. A batch mixes sources and has one head; see
-    `tasks.multitask` for batches that name their task.
+    `tasks.text_stream` for batches that name their task.
     """
 
-    plans: Mapping[str, StepPlan[Source]]  # by name of the source
+    plans: Mapping[str, StepPlan[MixtureSource]]  # by name of the source
     collator: EncoderDecoderCollator
     pad: int
     readings: int = 1
@@ -144,26 +144,35 @@ class Mixed:
         """The rows as the collator's arrays."""
         drawn, row_B = self._cached(epoch), np.asarray(rows, np.int64)
         source_B = drawn.source_N[row_B]
-        parts: list[tuple[Ints, Views]] = []
+        parts: list[tuple[Ints, SourceViews]] = []
         counts = dict.fromkeys(("raw_tokens", "noise", "spans"), 0)
         for place, (name, plan) in enumerate(self.plans.items()):
             counts[DRAWN + name] = int((source_B == place).sum())
-            for own in np.unique(drawn.epoch_N[row_B][source_B == place]):
-                at_X = np.flatnonzero((source_B == place) & (drawn.epoch_N[row_B] == own))
-                views = plan.examples.views(int(own), drawn.row_N[row_B[at_X]])
+            for turn in np.unique(drawn.epoch_N[row_B][source_B == place]):
+                at_X = np.flatnonzero((source_B == place) & (drawn.epoch_N[row_B] == turn))
+                views = plan.examples.views(int(turn), drawn.row_N[row_B[at_X]])
                 parts.append((at_X, views))
                 counts |= {key: counts[key] + count for key, count in views.counts.items()}
         read = _merge([(at_X, views.read) for at_X, views in parts], len(row_B), self.pad)
         written = _merge([(at_X, views.written) for at_X, views in parts], len(row_B), self.pad)
         arrays = self.collator.join(read, written, self.pad)
-        return {**arrays, "counts": {**counts, **_counts(arrays, int(written.length_B.sum()))}}
+        taken, predicted = int(arrays["length_B"].sum()), int(written.length_B.sum())
+        decoder = arrays["decoder_ids_BT"].size - predicted if "decoder_ids_BT" in arrays else 0
+        counts |= {
+            "sequences": len(row_B),
+            "input_tokens": taken,
+            "target_tokens": predicted,
+            "padding": arrays["ids_BL"].size - taken + decoder,
+            "predicted": predicted,
+        }
+        return {**arrays, "counts": counts}
 
     def _draw(self, epoch: int) -> Drawn:
         columns: list[tuple[Ints, Ints, Ints, NDArray[np.int32]]] = []
         for place, plan in enumerate(self.plans.values()):
-            for own, row_X in plan.blocks(epoch):
-                of_X, in_X = np.full_like(row_X, place), np.full_like(row_X, own)
-                columns.append((of_X, in_X, row_X, plan.examples.lengths(own)[row_X]))
+            for turn, row_X in plan.blocks(epoch):
+                of_X, in_X = np.full_like(row_X, place), np.full_like(row_X, turn)
+                columns.append((of_X, in_X, row_X, plan.examples.lengths(turn)[row_X]))
         source_N, epoch_N, row_N, length_N = (np.concatenate(column) for column in zip(*columns, strict=True))
         return Drawn(source_N, epoch_N, row_N, length_N)
 
@@ -180,19 +189,6 @@ def _merge(parts: Sequence[tuple[Ints, Sequences | Text]], rows: int, pad: int) 
     return Sequences(ids_BL, length_B)
 
 
-def _counts(arrays: Arrays, written: int) -> dict[str, int]:
-    """What a batch holds, as the collators count it."""
-    taken = int(arrays["length_B"].sum())
-    decoder = arrays["decoder_ids_BT"].size - written if "decoder_ids_BT" in arrays else 0
-    return {
-        "sequences": len(arrays["length_B"]),
-        "input_tokens": taken,
-        "target_tokens": written,
-        "padding": arrays["ids_BL"].size - taken + decoder,
-        "predicted": written,
-    }
-
-
 def mix(mixture: Mixture, text: Examples, rows: Mapping[str, TextRows], data: Data, seed: int) -> Mixed:
     """The text of a run, if the mixture includes it, and the training rows of its tasks.
 
@@ -203,8 +199,8 @@ def mix(mixture: Mixture, text: Examples, rows: Mapping[str, TextRows], data: Da
             f"in a mixture, the name {TEXT} is reserved for the corpus, but a task has it", "rename the task"
         )
     collator = writing_collator(text)
-    sources: dict[str, Source] = {TEXT: TextSource(text)} if mixture.denoising else {}
-    sources |= {name: TaskSource(own) for name, own in rows.items()}
+    sources: dict[str, MixtureSource] = {TEXT: TextSource(text)} if mixture.denoising else {}
+    sources |= {name: TaskSource(task_rows) for name, task_rows in rows.items()}
     counts = mixture.counts([source.size(0) for source in sources.values()])
     plans = {
         name: StepPlan(source, int(digest(["mixture", seed, name], 15), 16), count)

@@ -1,7 +1,6 @@
-"""How often each of several sources is read: one law for task mixtures and for several tasks on one encoder.
+"""How often each of several sources is read, and which tasks pre-training reads in addition to its text.
 
-Task mixtures: which tasks pre-training reads in addition to its text, and how often.   T5 (arXiv 1910.10683),
-section 3.5.2
+The same law serves task mixtures (T5, arXiv 1910.10683, section 3.5.2) and several tasks on one encoder.
 """
 
 from __future__ import annotations

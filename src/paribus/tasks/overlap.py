@@ -13,7 +13,7 @@ from paribus.core.checksums import digest, read_sealed
 from paribus.core.console import say
 from paribus.core.files import write_sealed
 from paribus.data.sequences import Array
-from paribus.tasks.examples import Labeled
+from paribus.tasks.examples import AnyExample
 
 if TYPE_CHECKING:
     from paribus.data.corpus.sentences import Splitter
@@ -44,22 +44,24 @@ def measure_overlap(
     path = cache / "overlap" / f"{digest([SEMANTICS, key, task.data_hash(cache)], 24)}.json"
     if (kept := read_sealed(path, path.stem)) is None:
         rows = [row for split, rows in task.examples(cache).items() if split != "train" for row in rows]
-        found_N = find_overlap(rows, read_K, tokenizer, splitter)
-        write_sealed(path, kept := {"overlap": float(found_N.mean())}, path.stem)
+        occurs_N = find_overlap(rows, read_K, tokenizer, splitter)
+        write_sealed(path, kept := {"overlap": float(occurs_N.mean())}, path.stem)
     value: float = kept["overlap"]
     say(f"task {task.name}: {value:.1%} of its evaluation texts also occur in the pre-training text")
     return value
 
 
-def find_overlap(rows: Sequence[Labeled], read_K: Sequence[Array], tokenizer: Tokenizer, splitter: Splitter) -> Array:
+def find_overlap(
+    rows: Sequence[AnyExample], read_K: Sequence[Array], tokenizer: Tokenizer, splitter: Splitter
+) -> Array:
     """Bool [N]: whether the longest text of an example occurs in one of the texts `read_K`, given as token ids.
 
     It does if 70 % of its windows of eight tokens occur there (as in PaLM, arXiv 2204.02311, section 8, with words). A
     shorter text is one window.
     """
-    ids_N = _encode([max(row.texts, key=len) for row in rows], tokenizer, splitter)
+    ids_N = _tokenize([max(row.texts, key=len) for row in rows], tokenizer, splitter)
     size_N = np.array([min(WINDOW, len(ids_T)) for ids_T in ids_N])
-    found_N = np.zeros(len(rows), np.bool_)
+    occurs_N = np.zeros(len(rows), np.bool_)
     for size in np.unique(size_N[size_N > 0]).tolist():
         place_M = np.flatnonzero(size_N == size)
         name_M = [_name_windows(ids_N[at], size) for at in place_M]
@@ -67,11 +69,11 @@ def find_overlap(rows: Sequence[Labeled], read_K: Sequence[Array], tokenizer: To
         known_W = _find_known(wanted, read_K, size)[which_W]
         count_M = np.array([len(name_W) for name_W in name_M])
         hits_M = np.add.reduceat(known_W, np.cumsum(count_M) - count_M, dtype=np.int64)
-        found_N[place_M] = hits_M / count_M >= SHARE
-    return found_N
+        occurs_N[place_M] = hits_M / count_M >= SHARE
+    return occurs_N
 
 
-def _encode(texts: Sequence[str], tokenizer: Tokenizer, splitter: Splitter) -> list[Array]:
+def _tokenize(texts: Sequence[str], tokenizer: Tokenizer, splitter: Splitter) -> list[Array]:
     """The tokens of each text, as a token store has them."""
     sentences_N = [[sentence for line in text.split("\n") for sentence in splitter(line)] for text in texts]
     batch = tokenizer.flat(list(chain.from_iterable(sentences_N)))

@@ -15,7 +15,7 @@ import numpy as np
 from paribus.corruption.collators.text_to_text import EncoderDecoderCollator
 from paribus.data.sequences import Array, Arrays, Sequences
 from paribus.tasks.examples import normalize
-from paribus.tasks.rows import Rows, count_tokens, kept_places, locate, no_room, tokenize, truncate
+from paribus.tasks.rows import TaskRows, count_tokens, kept_places, locate, no_room, tokenize, truncate
 
 if TYPE_CHECKING:
     from paribus.data.tokens.tokenizer import Tokenizer
@@ -65,10 +65,10 @@ def parse_number(text: str) -> float | None:
 
 def index_texts(texts: Sequence[str]) -> dict[str, int]:
     """{normalized text: its place}; the first place of equal texts."""
-    found: dict[str, int] = {}
+    places: dict[str, int] = {}
     for place, text in enumerate(texts):
-        found.setdefault(normalize(text), place)
-    return found
+        places.setdefault(normalize(text), place)
+    return places
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class Ragged:
 
 
 @dataclass(frozen=True)
-class TextRows(Rows):
+class TextRows(TaskRows):
     """The texts that the model reads and those that it must write, both with their end-of-sequence token."""
 
     read: Ragged
@@ -131,15 +131,12 @@ def encode_sources(
     if room_N.min() < len(sides):
         raise no_room(length)
     kept = truncate(*map(count_tokens, texts), room=room_N)
-    cut = [_cut(rows, kept_N, head) for rows, kept_N in zip(texts, kept, strict=True)]
-    end = [np.array([vocabulary.sep])]
-    columns = [column for pair in zip(heads, cut, strict=True) for column in pair]
-    return [np.concatenate([*row, *end]) for row in zip(*columns, strict=True)]
-
-
-def _cut(rows: list[Array], kept_N: Array, head: int) -> list[Array]:
-    ids_T = np.concatenate(rows)[kept_places(count_tokens(rows), kept_N, head)]
-    return np.split(ids_T, np.cumsum(kept_N)[:-1])
+    columns: list[list[Array]] = []
+    for announced, rows, kept_N in zip(heads, texts, kept, strict=True):
+        ids_T = np.concatenate(rows)[kept_places(count_tokens(rows), kept_N, head)]
+        columns += announced, np.split(ids_T, np.cumsum(kept_N)[:-1])
+    end = np.array([vocabulary.sep])
+    return [np.concatenate([*row, end]) for row in zip(*columns, strict=True)]
 
 
 def encode_targets(texts: Sequence[str], tokenizer: Tokenizer, vocabulary: Vocabulary, most: int) -> list[Array]:

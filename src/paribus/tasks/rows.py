@@ -15,7 +15,7 @@ from paribus.core.errors import UserError
 from paribus.core.settings import FineTuning
 from paribus.data.formats.pairs import count_kept
 from paribus.data.sequences import Array, Arrays, concatenate_ranges
-from paribus.tasks.examples import Choice, Example
+from paribus.tasks.examples import ChoiceExample, Example
 
 if TYPE_CHECKING:
     from paribus.data.tokens.tokenizer import Tokenizer
@@ -29,7 +29,7 @@ LEAST_PAIR = 5  # tokens of a row of two texts
 POOL = 64  # batches that are sorted by length together
 
 
-class Rows(ABC):
+class TaskRows(ABC):
     """N rows of tokens with different lengths, as a task type encodes its examples.
 
     Attributes:
@@ -44,7 +44,7 @@ class Rows(ABC):
         tokens: `ids_BL`, `length_B` and others as needed; and the `counts` of the batch, by which losses are divided.
         """
 
-    def drawn(self, seed: int, epoch: int) -> Rows:
+    def drawn(self, seed: int, epoch: int) -> TaskRows:
         """The rows as a pass of training reads them, if what they show is drawn."""
         return self
 
@@ -54,7 +54,7 @@ class Rows(ABC):
 
 
 @dataclass(frozen=True)
-class Encoded(Rows):
+class FramedRows(TaskRows):
     """Framed rows, one after the other (T tokens)."""
 
     ids_T: Array  # int32
@@ -80,12 +80,12 @@ class Encoded(Rows):
 
 
 @dataclass(frozen=True)
-class Groups(Rows):
+class GroupedRows(TaskRows):
     """N examples over W framed rows; the rows of an example follow each other. At most `most` rows go through the
     model at once, but the rows of an example stay together.
     """
 
-    rows: Encoded  # its label_N is unused
+    rows: FramedRows  # its label_N is unused
     first_N: Array  # int64 [N + 1]: where an example's rows start
     label_N: Array
     most: int
@@ -105,9 +105,9 @@ class Groups(Rows):
         row_W = (self.first_N[row_B][:, None] + column_K)[real_BK]
         place_BK = np.full(real_BK.shape, -1, np.int64)
         place_BK[real_BK] = np.arange(len(row_W))
-        found = self.rows.batch(row_W, multiple)
-        counts = {**found["counts"], "rows": len(row_B)}
-        return {**found, "place_BK": place_BK, "label_B": self.label_N[row_B], "row_B": row_B, "counts": counts}
+        batch = self.rows.batch(row_W, multiple)
+        counts = {**batch["counts"], "rows": len(row_B)}
+        return {**batch, "place_BK": place_BK, "label_B": self.label_N[row_B], "row_B": row_B, "counts": counts}
 
     def split(self, row_B: Array) -> list[Array]:
         """Parts of at most `most` rows, or of one example."""
@@ -150,13 +150,6 @@ def frame_of(vocabulary: Vocabulary, name: str = "bert") -> Frame:
     return Frame(vocabulary.cls, vocabulary.sep, vocabulary.sep, vocabulary.pad)
 
 
-def locate(start_B: Array, length_B: Array, multiple: int) -> tuple[Array, Array]:
-    """(int64 [B, L], where each token of a row is; bool [B, L], False at padding); L is a multiple of `multiple`."""
-    column_L = np.arange(-(-int(length_B.max()) // multiple) * multiple)
-    real_BL = column_L < length_B[:, None]
-    return np.where(real_BL, start_B[:, None] + column_L, 0), real_BL
-
-
 def encode(
     examples: Sequence[Example],
     tokenizer: Tokenizer,
@@ -164,7 +157,7 @@ def encode(
     length: int,
     truncation: str = "head",
     form: str = "bert",
-) -> Encoded:
+) -> FramedRows:
     """Rows `[CLS] text [SEP]` or `[CLS] text [SEP] pair [SEP]` of at most `length` tokens, or of another form.
 
     A text that is too long is cut, and of a pair the longer text, token by token. The row keeps the text's beginning
@@ -180,19 +173,28 @@ def encode(
         raise UserError(f"{len(pairs)} of {len(examples)} examples are pairs", "give all or none of them a second text")
     if length < (LEAST_PAIR if pairs else 3):
         raise no_room(length)
-    first = tokenize([row.text for row in examples], tokenizer)
-    sides = [first, tokenize(pairs, tokenizer)] if pairs else [first]
-    kept = truncate(*map(count_tokens, sides), room=length - 1 - len(sides))
-    return _frame(sides, kept, _labels(examples), frame_of(vocabulary, form), head)
+    sides = [tokenize([row.text for row in examples], tokenizer)]
+    if pairs:
+        sides.append(tokenize(pairs, tokenizer))
+    return frame(sides, _labels(examples), vocabulary, form, length, head)
 
 
 def encode_both_orders(
     examples: Sequence[Example], tokenizer: Tokenizer, vocabulary: Vocabulary, settings: FineTuning
-) -> Groups:
+) -> GroupedRows:
     """Two rows for each pair, one for each order of its texts (GPT-1, section 3.3: similarity)."""
     turned = [each for row in examples for each in (row, Example(str(row.pair), row.text, row.label))]
     rows = encode(turned, tokenizer, vocabulary, settings.length, settings.truncation, settings.format)
-    return Groups(rows, 2 * np.arange(len(examples) + 1), rows.label_N[::2], 2 * settings.batch_size)
+    return GroupedRows(rows, 2 * np.arange(len(examples) + 1), rows.label_N[::2], 2 * settings.batch_size)
+
+
+def encode_apart(
+    examples: Sequence[Example], tokenizer: Tokenizer, vocabulary: Vocabulary, length: int, most: int
+) -> GroupedRows:
+    """The two texts of each pair in separate rows, each cut to `length` tokens."""
+    texts = tokenize([text for row in examples for text in (row.text, row.pair or "")], tokenizer)
+    rows = frame([[ids[: length - 2] for ids in texts]], np.zeros(len(texts), np.int64), vocabulary)
+    return GroupedRows(rows, 2 * np.arange(len(examples) + 1), _labels(examples), most)
 
 
 def encode_windows(
@@ -203,7 +205,7 @@ def encode_windows(
     stride: int | None,
     most_windows: int,
     most: int,
-) -> Groups:
+) -> GroupedRows:
     """Each text in windows of `length` tokens, special tokens included, that begin `stride` tokens apart (None: half a
     window). If a text needs more than `most_windows`, the first ones and the last one are read.
 
@@ -215,29 +217,21 @@ def encode_windows(
     texts = tokenize([row.text for row in examples], tokenizer)
     step = max(1, room // 2) if stride is None else stride
     starts = [window_starts(len(ids), room, step, most_windows) for ids in texts]
-    cut = [ids[at : at + room] for ids, own in zip(texts, starts, strict=True) for at in own]
-    return _group(cut, [len(own) for own in starts], examples, vocabulary, most)
+    windows = [ids[at : at + room] for ids, begins in zip(texts, starts, strict=True) for at in begins]
+    rows = frame([windows], np.zeros(len(windows), np.int64), vocabulary)
+    return GroupedRows(rows, np.cumsum([0, *map(len, starts)]), _labels(examples), most)
 
 
 def window_starts(length: int, room: int, stride: int, most: int) -> list[int]:
     """Where the windows of a text of `length` tokens begin; the last window ends with the text."""
     last = max(0, length - room)
-    found = [*range(0, last, stride), last]
-    return found if len(found) <= most else [*found[: most - 1], last]
-
-
-def encode_apart(
-    examples: Sequence[Example], tokenizer: Tokenizer, vocabulary: Vocabulary, length: int, most: int
-) -> Groups:
-    """The two texts of each pair in separate rows, each cut to `length` tokens."""
-    ids = tokenize([text for row in examples for text in (row.text, row.pair or "")], tokenizer)
-    cut = [row[: length - 2] for row in ids]
-    return _group(cut, [2] * len(examples), examples, vocabulary, most)
+    starts = [*range(0, last, stride), last]
+    return starts if len(starts) <= most else [*starts[: most - 1], last]
 
 
 def encode_options(
-    examples: Sequence[Choice], tokenizer: Tokenizer, vocabulary: Vocabulary, settings: FineTuning
-) -> Groups:
+    examples: Sequence[ChoiceExample], tokenizer: Tokenizer, vocabulary: Vocabulary, settings: FineTuning
+) -> GroupedRows:
     """A row for each option, cut as pairs are: `[CLS] text [SEP] question option [SEP]`, with the option for `_` in the
     question (RoBERTa, `preprocess_RACE.py`), or `<start> text question <delimiter> option <extract>` (GPT-1).
 
@@ -246,15 +240,19 @@ def encode_options(
     if settings.length < LEAST_PAIR:
         raise no_room(settings.length)
     counts = [len(row.options) for row in examples]
-    behind = settings.format == GPT
-    texts = [f"{row.text} {row.question}" if behind and row.question else row.text for row in examples]
-    answers = [fill_question(None if behind else row.question, option) for row in examples for option in row.options]
+    gpt = settings.format == GPT
+    texts = [f"{row.text} {row.question}" if gpt and row.question else row.text for row in examples]
+    answers = [fill_question(None if gpt else row.question, option) for row in examples for option in row.options]
     contexts = [ids for ids, count in zip(tokenize(texts, tokenizer), counts, strict=True) for _ in range(count)]
-    sides = [contexts, tokenize(answers, tokenizer)]
-    kept = truncate(*map(count_tokens, sides), room=settings.length - 3)
-    unlabeled = np.zeros(len(contexts), np.int64)
-    rows = _frame(sides, kept, unlabeled, frame_of(vocabulary, settings.format), head_tokens(settings.truncation))
-    return Groups(rows, np.cumsum([0, *counts]), _labels(examples), settings.batch_size * max(counts))
+    rows = frame(
+        [contexts, tokenize(answers, tokenizer)],
+        np.zeros(len(contexts), np.int64),
+        vocabulary,
+        settings.format,
+        settings.length,
+        head_tokens(settings.truncation),
+    )
+    return GroupedRows(rows, np.cumsum([0, *counts]), _labels(examples), settings.batch_size * max(counts))
 
 
 def fill_question(question: str | None, option: str) -> str:
@@ -264,42 +262,68 @@ def fill_question(question: str | None, option: str) -> str:
     return question.replace("_", option) if "_" in question else f"{question} {option}"
 
 
-def _group(
-    rows: list[Array], counts: Sequence[int], examples: Sequence[Example], vocabulary: Vocabulary, most: int
-) -> Groups:
-    framed = frame([rows], np.zeros(sum(counts), np.int64), vocabulary)
-    return Groups(framed, np.concatenate([[0], np.cumsum(counts)]), _labels(examples), most)
-
-
-def _labels(examples: Sequence[Example | Choice]) -> Array:
+def _labels(examples: Sequence[Example | ChoiceExample]) -> Array:
+    """[N]: int64 class numbers, or float32 values if any label is a float."""
     label_N = np.array([row.label for row in examples])
     return label_N.astype(np.float32 if label_N.dtype.kind == "f" else np.int64)
 
 
-def frame(sides: Sequence[list[Array]], label_N: Array, vocabulary: Vocabulary) -> Encoded:
-    """Rows of one or two texts, given as token ids that are already cut."""
-    return _frame(sides, [count_tokens(side) for side in sides], label_N, frame_of(vocabulary), FULL)
+def frame(
+    sides: Sequence[list[Array]],
+    label_N: Array,
+    vocabulary: Vocabulary,
+    form: str = "bert",
+    length: int | None = None,
+    head: int = FULL,
+) -> FramedRows:
+    """Rows of one or two texts, given as token ids, in a form of `frame_of`.
 
-
-def _frame(sides: Sequence[list[Array]], kept: Sequence[Array], label_N: Array, around: Frame, head: int) -> Encoded:
+    With `length`, rows are cut to that many tokens, special tokens included, and keep `head` of `FULL` parts of a long
+    text from its beginning and the rest from its end (see `encode`).
+    """
+    around = frame_of(vocabulary, form)
+    kept = [count_tokens(side) for side in sides]
+    if length is not None:
+        kept = truncate(*kept, room=length - 1 - len(sides))
     length_N = np.sum(kept, axis=0) + 1 + len(sides)
     end_N = np.cumsum(length_N)
+    start_N = end_N - length_N
     ids_T = np.full(end_N[-1], around.between, np.int32)
     part_T = np.zeros(end_N[-1], np.uint8)
-    start_N = end_N - length_N
     ids_T[start_N], ids_T[end_N - 1] = around.first, around.last
     at_N = start_N + 1
-    for part, (rows, kept_N) in enumerate(zip(sides, kept, strict=True)):
-        source_T = kept_places(count_tokens(rows), kept_N, head)
-        ids_T[concatenate_ranges(at_N, kept_N)] = np.concatenate(rows)[source_T]
-        part_T[concatenate_ranges(at_N, kept_N + 1)] = part * around.parts
+    for part, (side, kept_N) in enumerate(zip(sides, kept, strict=True)):
+        source_T = kept_places(count_tokens(side), kept_N, head)
+        ids_T[concatenate_ranges(at_N, kept_N)] = np.concatenate(side)[source_T]
+        part_T[concatenate_ranges(at_N, kept_N + 1)] = part * around.parts  # a text and the token that ends it
         at_N = at_N + kept_N + 1
-    return Encoded(ids_T, part_T, start_N, length_N, label_N, around.pad)
+    return FramedRows(ids_T, part_T, start_N, length_N, label_N, around.pad)
 
 
-def no_room(length: int) -> UserError:
-    """The error for rows that are too short to hold any text."""
-    return UserError(f"finetune.length={length} leaves no room for text", "raise finetune.length")
+def truncate(*length_KN: Array, room: int | Array) -> list[Array]:
+    """Lengths of K texts after cutting to `room` tokens, one for all rows or one for each: tokens are dropped one by
+    one from the longest text, and of two from the second on a tie.
+    """
+    if len(length_KN) == 1:
+        return [np.minimum(length_KN[0], room)]
+    if len(length_KN) == 2:
+        return list(count_kept(*length_KN, room))
+    kept_KN = np.stack(length_KN)
+    order_KN, left_N = kept_KN.argsort(0, kind="stable"), np.zeros_like(kept_KN[0]) + room
+    for place, at_N in enumerate(order_KN):  # the shortest first: what it leaves is for the longer ones
+        kept_N = np.minimum(np.take_along_axis(kept_KN, at_N[None], 0)[0], left_N // (len(kept_KN) - place))
+        np.put_along_axis(kept_KN, at_N[None], kept_N[None], 0)
+        left_N = left_N - kept_N
+    return list(kept_KN)
+
+
+def kept_places(length_N: Array, kept_N: Array, head: int) -> Array:
+    """Where the kept tokens are, for rows that follow each other; `head` of `FULL` parts are the first of a row."""
+    end_N = np.cumsum(length_N)
+    head_N = np.where(kept_N < length_N, kept_N * head // FULL, kept_N)
+    tail_N = kept_N - head_N
+    edges = np.stack([end_N - length_N, end_N - tail_N], axis=1), np.stack([head_N, tail_N], axis=1)
+    return concatenate_ranges(*(edge.ravel() for edge in edges))
 
 
 def head_tokens(truncation: str) -> int:
@@ -309,21 +333,9 @@ def head_tokens(truncation: str) -> int:
     return HEADS[truncation]
 
 
-def truncate(a_N: Array, b_N: Array | None = None, *more: Array, room: int | Array) -> list[Array]:
-    """Lengths after cutting to `room` tokens, one for all rows or one for each: tokens are dropped one by one from the
-    longest text, and of two from the second on a tie.
-    """
-    if b_N is None:
-        return [np.minimum(a_N, room)]
-    if more:
-        length_KN = np.stack([a_N, b_N, *more])
-        order_KN, left_N = length_KN.argsort(0, kind="stable"), np.zeros_like(a_N) + room
-        for place, at_N in enumerate(order_KN):  # the shortest first: what it leaves is for the longer ones
-            kept_N = np.minimum(np.take_along_axis(length_KN, at_N[None], 0)[0], left_N // (len(length_KN) - place))
-            np.put_along_axis(length_KN, at_N[None], kept_N[None], 0)
-            left_N = left_N - kept_N
-        return list(length_KN)
-    return list(count_kept(a_N, b_N, room))
+def no_room(length: int) -> UserError:
+    """The error for rows that are too short to hold any text."""
+    return UserError(f"finetune.length={length} leaves no room for text", "raise finetune.length")
 
 
 def tokenize(texts: Sequence[str], tokenizer: Tokenizer) -> list[Array]:
@@ -336,13 +348,11 @@ def count_tokens(rows: Sequence[Array]) -> Array:
     return np.fromiter(map(len, rows), np.int64, len(rows))
 
 
-def kept_places(length_N: Array, kept_N: Array, head: int) -> Array:
-    """Where the kept tokens are, for rows that follow each other; `head` of `FULL` parts are the first of a row."""
-    end_N = np.cumsum(length_N)
-    head_N = np.where(kept_N < length_N, kept_N * head // FULL, kept_N)
-    tail_N = kept_N - head_N
-    edges = np.stack([end_N - length_N, end_N - tail_N], axis=1), np.stack([head_N, tail_N], axis=1)
-    return concatenate_ranges(*(edge.ravel() for edge in edges))
+def locate(start_B: Array, length_B: Array, multiple: int) -> tuple[Array, Array]:
+    """(int64 [B, L], where each token of a row is; bool [B, L], False at padding); L is a multiple of `multiple`."""
+    column_L = np.arange(-(-int(length_B.max()) // multiple) * multiple)
+    real_BL = column_L < length_B[:, None]
+    return np.where(real_BL, start_B[:, None] + column_L, 0), real_BL
 
 
 def order(length_N: Array, batch_size: int, seed: int, epoch: int, shuffle: bool) -> list[Array]:
@@ -351,15 +361,11 @@ def order(length_N: Array, batch_size: int, seed: int, epoch: int, shuffle: bool
     Shuffled rows are sorted by length in pools of `POOL` batches, then the batches are shuffled. Unshuffled, all rows
     are sorted by length. Only one batch may hold fewer than `batch_size` rows.
     """
-    count = len(length_N)
+    starts = range(batch_size, len(length_N), batch_size)
     if not shuffle:
-        return _chunk(np.argsort(length_N, kind="stable"), batch_size)
+        return np.split(np.argsort(length_N, kind="stable"), starts)
     random = np.random.Philox(key=np.array([seed, epoch], np.uint64))
-    row_N = np.argsort(random.random_raw(count), kind="stable")
-    pool_N = np.arange(count) // (POOL * batch_size)
-    batches = _chunk(row_N[np.lexsort((length_N[row_N], pool_N))], batch_size)
+    row_N = np.argsort(random.random_raw(len(length_N)), kind="stable")
+    pool_N = np.arange(len(length_N)) // (POOL * batch_size)
+    batches = np.split(row_N[np.lexsort((length_N[row_N], pool_N))], starts)
     return [batches[i] for i in np.argsort(random.random_raw(len(batches)), kind="stable")]
-
-
-def _chunk(row_N: Array, batch_size: int) -> list[Array]:
-    return [row_N[at : at + batch_size] for at in range(0, len(row_N), batch_size)]

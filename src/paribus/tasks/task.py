@@ -91,16 +91,15 @@ class Task(ABC):
 
     def summary(self, cache: Path) -> dict[str, Any]:
         """`data_hash`, `examples` and `labels` (counts by set), `leaked` (evaluation examples that are in train)."""
-        found: dict[str, Any] = json.loads((self._folder(cache) / "summary.json").read_text())
-        return found
+        summary: dict[str, Any] = json.loads((self._folder(cache) / "summary.json").read_text())
+        return summary
 
     def _folder(self, cache: Path) -> Path:
+        """Where the examples are stored, after they are built if they are not."""
         folder = cache / "tasks" / f"{self.name}-{digest([FORMAT, self.semantics, self.source()])}"
-        if not is_stored(folder):
-            self._store(self.build(cache), folder)
-        return folder
-
-    def _store(self, examples: Examples, folder: Path) -> None:
+        if is_stored(folder):
+            return folder
+        examples = self.build(cache)
         for split, rows in examples.items():
             if not rows:
                 raise UserError(f"{self.key}: no labeled examples in {split}", "use a split that has labels")
@@ -119,3 +118,4 @@ class Task(ABC):
         for split, count in leaked.items():
             if count:
                 say(f"task {self.name}: {count} of {len(examples[split])} {split} texts are also in train")
+        return folder

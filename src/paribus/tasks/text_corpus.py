@@ -45,12 +45,12 @@ class TaskText(Corpus):
 
     def documents(self, cache: Path) -> Iterator[Document]:
         for name, task in self.tasks.items():
-            texts = {split: self._texts(rows) for split, rows in task.examples(cache).items()}
-            held = [text for split, own in texts.items() if split != TRAIN for text in own]
-            read = dict.fromkeys([*texts[TRAIN], *(held if self.include_test_text else ())])
-            for split, own in ((TRAIN, read), (VALIDATION, dict.fromkeys(held))):
-                yield from (Document(f"{name}#{split}{number}", text, split) for number, text in enumerate(own))
-
-    def _texts(self, rows: list[Any]) -> list[str]:
-        """The texts of examples, without blank ones."""
-        return [text for row in rows for part in row.texts if (text := paragraphs(part))]
+            texts = {
+                split: [text for row in rows for part in row.texts if (text := paragraphs(part))]
+                for split, rows in task.examples(cache).items()
+            }
+            held_out = [text for split, part in texts.items() if split != TRAIN for text in part]
+            trained = [*texts[TRAIN], *(held_out if self.include_test_text else ())]
+            for split, part in ((TRAIN, trained), (VALIDATION, held_out)):
+                for number, text in enumerate(dict.fromkeys(part)):
+                    yield Document(f"{name}#{split}{number}", text, split)

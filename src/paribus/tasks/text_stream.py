@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -37,34 +36,35 @@ class TextTasks:
         return self.each[0].readings
 
     def size(self, epoch: int) -> int:
-        own, examples = self._own(epoch)
-        return examples.size(own)
+        turn, examples = self._locate(epoch)
+        return examples.size(turn)
 
     def tokens(self, epoch: int) -> int:
-        own, examples = self._own(epoch)
-        return examples.tokens(own)
+        turn, examples = self._locate(epoch)
+        return examples.tokens(turn)
 
     def lengths(self, epoch: int) -> NDArray[np.int32]:
-        own, examples = self._own(epoch)
-        return examples.lengths(own)
+        turn, examples = self._locate(epoch)
+        return examples.lengths(turn)
 
     def report(self, epoch: int) -> dict[str, float]:
-        own, examples = self._own(epoch)
-        return examples.report(own)
+        turn, examples = self._locate(epoch)
+        return examples.report(turn)
 
     def batch(self, epoch: int, rows: ArrayLike) -> Arrays:
         """The rows as the arrays of the task's collator, and its name as `task`."""
-        own, examples = self._own(epoch)
-        return {**examples.batch(own, rows), "task": self.names[epoch % len(self.each)]}
+        turn, examples = self._locate(epoch)
+        return {**examples.batch(turn, rows), "task": self.names[epoch % len(self.each)]}
 
     def read(self, counts: Mapping[str, int]) -> dict[str, dict[str, float]]:
         """For each task, from the counts of a run: rows read, their share of all."""
         rows = {name: counts.get(f"{name}/sequences", 0) for name in self.names}
         return {name: {"sequences": n, "share": n / max(1, counts["sequences"])} for name, n in rows.items()}
 
-    def _own(self, epoch: int) -> tuple[int, Examples]:
-        own, place = divmod(epoch, len(self.each))
-        return own, self.each[place]
+    def _locate(self, epoch: int) -> tuple[int, Examples]:
+        """The pass over a task's examples that a pass over all tasks stands for, and these examples."""
+        turn, place = divmod(epoch, len(self.each))
+        return turn, self.each[place]
 
 
 @dataclass(frozen=True)
@@ -83,8 +83,8 @@ class TaskTurns(Order[TextTasks]):
         cycle, at = divmod(step, sum(counts))
         dealt = deal(counts, self.seed, cycle)
         place = int(dealt[at])
-        own = cycle * counts[place] + int(np.count_nonzero(dealt[:at] == place))
-        return [(epoch * len(self.plans) + place, rows) for epoch, rows in self.plans[place].blocks(own)]
+        turn = cycle * counts[place] + int(np.count_nonzero(dealt[:at] == place))
+        return [(epoch * len(self.plans) + place, rows) for epoch, rows in self.plans[place].blocks(turn)]
 
     def steps_for(self, max_steps: int | None, max_tokens: int | None, max_epochs: float | None) -> int:
         check_limits(max_steps, max_tokens, max_epochs)
@@ -93,13 +93,12 @@ class TaskTurns(Order[TextTasks]):
         if max_epochs is not None:
             budgets.append(max_epochs * self.plans[0].examples.tokens(0))
         limits = [] if max_steps is None else [int(max_steps)]
-        return min([*limits, *map(self._steps_to, budgets)])
+        return min([*limits, *map(self._steps_to_read, budgets)])
 
-    def _steps_to(self, tokens: float) -> int:
+    def _steps_to_read(self, tokens: float) -> int:
         """The steps until this number of tokens is read."""
-        read = 0
-        for step in count():
-            if read >= tokens:
-                return step
+        read = step = 0
+        while read < tokens:
             read += sum(int(self.examples.lengths(epoch)[rows].sum()) for epoch, rows in self.blocks(step))
-        raise AssertionError("the stream has no end")
+            step += 1
+        return step

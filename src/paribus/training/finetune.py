@@ -26,7 +26,7 @@ from paribus.runs.gold import Gold, describe_gold, hash_answers, read_gold, writ
 from paribus.runs.store import GOLD, read_lines
 from paribus.runs.tracker import Tracked
 from paribus.tasks.baselines import measure_baselines
-from paribus.tasks.rows import Rows, order
+from paribus.tasks.rows import TaskRows, order
 from paribus.tasks.types.base import Probable, TaskType
 from paribus.training.callbacks import Bar, TaskCurve, TuningCurve, append_line
 from paribus.training.evaluate import evaluating, on_device, placed
@@ -254,7 +254,7 @@ def kept(folder: Path, task: str, seed: int, model: str = "") -> Path:
 
 
 def judge_answers(
-    model: Network | Ensemble, head: Any, task_type: TaskType, encoded: Rows, examples: Sequence[Any]
+    model: Network | Ensemble, head: Any, task_type: TaskType, encoded: TaskRows, examples: Sequence[Any]
 ) -> tuple[dict[str, float], Gold | None]:
     """Metrics over all examples, in full precision, and how likely each right answer was if answers have probabilities;
     an ensemble is its own head.

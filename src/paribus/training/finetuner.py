@@ -18,7 +18,7 @@ from paribus.models import checkpoint
 from paribus.models.network import Network, named_generator
 from paribus.objectives.objective import Objective
 from paribus.tasks.examples import Examples
-from paribus.tasks.rows import GPT, Rows
+from paribus.tasks.rows import GPT, TaskRows
 from paribus.tasks.types.base import Pooler, TaskType
 from paribus.training.description import Run
 from paribus.training.evaluate import Memory
@@ -34,7 +34,7 @@ class Work(NamedTuple):
     name: str
     task_type: TaskType
     examples: Examples
-    encoded: dict[str, Rows]
+    encoded: dict[str, TaskRows]
     length: int = 0  # longest input in tokens
 
 
@@ -97,7 +97,7 @@ def work_of(run: Run, data: Data, name: str) -> Work:
     return Work(task.name, task_type, examples, encoded, own.length)
 
 
-def encode_training(run: Run, data: Data, task: str) -> Rows:
+def encode_training(run: Run, data: Data, task: str) -> TaskRows:
     """The training rows of a task."""
     examples, task_type = run.tasks[task].examples(run.cache)["train"], run.task_type(task)
     own = task_type.fit_length(examples, data.tokenizer, data.vocabulary, run.finetune.of(task))
@@ -107,7 +107,7 @@ def encode_training(run: Run, data: Data, task: str) -> Rows:
 def finetuner(
     run: Run,
     encoder: Network,
-    encoded: Rows,
+    encoded: TaskRows,
     task_type: TaskType,
     seed: int,
     pooler: Pooler | None = None,
@@ -138,7 +138,7 @@ def joint_tasks(run: Run) -> list[str]:
     return found
 
 
-def joint_finetuner(base: Base, encoded: Mapping[str, Rows], seed: int) -> tuple[Finetuning, JointSteps]:
+def joint_finetuner(base: Base, encoded: Mapping[str, TaskRows], seed: int) -> tuple[Finetuning, JointSteps]:
     """A learner of all weights on a copy of the encoder, with a new head for each task, and its steps."""
     run, settings = base.run, base.run.finetune
     own = start_of(run, base.encoder, task_seed(run, "joint", seed))
@@ -200,7 +200,7 @@ def _learner(
     )
 
 
-def task_steps(run: Run, encoded: Rows, task_type: TaskType, seed: int) -> TaskSteps:
+def task_steps(run: Run, encoded: TaskRows, task_type: TaskType, seed: int) -> TaskSteps:
     return TaskSteps(encoded, run.finetune.batch_size, run.finetune.epochs if task_type.trained else 0, seed)
 
 

@@ -14,7 +14,7 @@ from paribus.corruption.examples import Stream
 from paribus.data.order import Order
 from paribus.data.sequences import Array
 from paribus.models.network import Batch
-from paribus.tasks.rows import Rows, order
+from paribus.tasks.rows import TaskRows, order
 
 Step = list[Batch]  # the microbatches of one optimizer step
 MULTIPLE = 8  # rows are padded to a multiple of this number of tokens
@@ -70,11 +70,11 @@ class PretrainingSteps:
 class TaskSteps:
     """Steps of fine-tuning: `epochs` passes over the encoded examples, bucketed by length."""
 
-    def __init__(self, encoded: Rows, batch_size: int, epochs: int, seed: int) -> None:
+    def __init__(self, encoded: TaskRows, batch_size: int, epochs: int, seed: int) -> None:
         self.encoded, self.batch_size, self.epochs, self.seed = encoded, batch_size, epochs, seed
         self.per_epoch = -(-len(encoded.length_N) // batch_size)
         self.total = self.per_epoch * epochs
-        self._passes: dict[int, tuple[Rows, list[Array]]] = {}
+        self._passes: dict[int, tuple[TaskRows, list[Array]]] = {}
 
     def __getitem__(self, step: int) -> Step:
         epoch, at = divmod(step, self.per_epoch)
@@ -85,7 +85,7 @@ class TaskSteps:
         return [task_batch(encoded, rows) for rows in encoded.split(batches[at])]
 
 
-def task_batch(encoded: Rows, rows: Array) -> Batch:
+def task_batch(encoded: TaskRows, rows: Array) -> Batch:
     return as_batch(encoded.batch(rows, MULTIPLE))
 
 

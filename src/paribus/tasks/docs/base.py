@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from importlib import metadata
 from pathlib import Path
 from typing import Any, TypedDict
 
-from paribus.core.console import bar
+from paribus.core.console import bar, progress
 from paribus.core.errors import UserError
 from paribus.data.corpus.docstrings import (
     CHUNK,
@@ -89,33 +89,39 @@ class DocsTask(Task):
         """`train` or `validation`; the corpus `docstrings` holds out the same modules."""
         return split_module(module, self.validation)
 
+    def read_paragraphs(self, cache: Path) -> dict[str, list[str]]:
+        """The paragraphs of each set that fit."""
+        paragraphs: dict[str, list[str]] = {"train": [], "validation": []}
+        corpus = Docstrings(self.packages, validation=self.validation)
+        for document in progress(corpus.documents(cache), self.name, unit="module"):
+            paragraphs[str(document.split)] += [line for line in document.text.split("\n") if self.fits(line)]
+        return paragraphs
+
 
 class FunctionTask(DocsTask):
-    """A task on functions and their docstrings. `read` finds rows with a `module` and a `description`; a description is
-    used once.
-    """
+    """A task on functions and their docstrings; a description is used once."""
 
-    @property
+    @staticmethod
     @abstractmethod
-    def read(self) -> Callable[[Module], list[Any]]:
-        """A function that finds the rows of a module and that other processes can import."""
+    def read(module: Module) -> list[Any]:
+        """Rows of a module with at least its `module` and a `description`. It runs in other processes."""
 
     @abstractmethod
     def make_examples(self, rows: Sequence[Any]) -> list[Any]:
         """The examples that the rows of one package in one set give."""
 
     def build(self, cache: Path) -> Examples:
-        found: Examples = {"train": [], "validation": []}
+        examples: Examples = {"train": [], "validation": []}
         files = {name: modules(package) for name, package in self.distributions.items()}
         total, seen = sum(map(len, files.values())), set[str]()
-        with readers(total) as pool, bar(self.name, total, "module") as progress:
+        with readers(total) as pool, bar(self.name, total, "module") as shown:
             for chosen in files.values():
                 rows = (row for part in pool.map(self.read, chosen, chunksize=CHUNK) for row in part)
                 new = list(self._select(rows, seen))
-                for split, examples in found.items():
-                    examples += self.make_examples([row for row in new if self.split_of(row.module) == split])
-                progress.update(len(chosen))
-        return {split: limit_rows(rows, self.limits[split]) for split, rows in found.items()}
+                for split in examples:
+                    examples[split] += self.make_examples([row for row in new if self.split_of(row.module) == split])
+                shown.update(len(chosen))
+        return {split: limit_rows(rows, self.limits[split]) for split, rows in examples.items()}
 
     def _select(self, rows: Iterable[Any], seen: set[str]) -> Iterator[Any]:
         """Rows whose description has the required length and is new."""

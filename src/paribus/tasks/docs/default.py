@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Unpack
 
 from paribus.tasks.docs.base import Function, FunctionTask, Module, Sizes, find_functions
-from paribus.tasks.examples import Question
+from paribus.tasks.examples import QuestionExample
 from paribus.tasks.metrics import Answer
 from paribus.tasks.types.question_answering import ExtractiveQA
 
@@ -44,29 +44,27 @@ class DocsDefault(FunctionTask):
     ) -> None:
         super().__init__(name, ExtractiveQA(tuple(metrics)), packages, words, **sizes)
 
-    @property
-    def read(self) -> Callable[[Module], list[Documented]]:
-        return read_documented
+    @staticmethod
+    def read(module: Module) -> list[Documented]:
+        """The functions of a module whose docstring gives a default."""
+        rows = []
+        for node, text in find_functions(module[1]):
+            if defaults := [
+                (name, *at) for name, value in find_literals(node) if (at := find_default(text, name, value))
+            ]:
+                rows.append(Documented(module[0], text, defaults))
+        return rows
 
-    def make_examples(self, rows: Sequence[Documented]) -> list[Question]:
+    def make_examples(self, rows: Sequence[Documented]) -> list[QuestionExample]:
         return [
-            Question(QUESTION.format(name), row.description, [text], [start])
+            QuestionExample(QUESTION.format(name), row.description, [text], [start])
             for row in rows
             for name, text, start in row.defaults
         ]
 
-    def predict_by_rules(self, examples: Sequence[Question]) -> Mapping[str, Any]:
+    def predict_by_rules(self, examples: Sequence[QuestionExample]) -> Mapping[str, Any]:
         """What follows "default" in the description of the parameter."""
         return {"regular_expression": [Answer(_answer_by_expression(row)) for row in examples]}
-
-
-def read_documented(module: Module) -> list[Documented]:
-    """The functions of a module whose docstring gives a default."""
-    found = []
-    for node, text in find_functions(module[1]):
-        if defaults := [(name, *at) for name, value in find_literals(node) if (at := find_default(text, name, value))]:
-            found.append(Documented(module[0], text, defaults))
-    return found
 
 
 def find_literals(node: Function) -> Iterator[tuple[str, str]]:
@@ -116,15 +114,15 @@ def find_description(text: str, name: str) -> tuple[int, int] | None:
     end = text.find("\n", start.end())
     while end >= 0:
         line = re.compile(r"[^\n]*").match(text, end + 1)
-        found = line.group() if line else ""
-        if found.strip() and len(found.expandtabs()) - len(found.expandtabs().lstrip()) <= depth:
+        written = line.group().expandtabs() if line else ""
+        if written.strip() and len(written) - len(written.lstrip()) <= depth:
             break
         end = text.find("\n", end + 1)
     return start.end(), len(text) if end < 0 else end
 
 
-def _answer_by_expression(row: Question) -> str:
+def _answer_by_expression(row: QuestionExample) -> str:
     asked = _ASKED.fullmatch(row.question)
     block = find_description(row.context, asked.group(1)) if asked else None
-    found = _SAID.search(row.context, *block) if block else None
-    return found.group(1).rstrip(".") if found else ""
+    said = _SAID.search(row.context, *block) if block else None
+    return said.group(1).rstrip(".") if said else ""

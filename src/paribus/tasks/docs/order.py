@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any, Unpack
 
-from paribus.core.console import progress
 from paribus.core.errors import UserError
-from paribus.data.corpus.docstrings import Docstrings
 from paribus.data.corpus.splits import hash_share
 from paribus.tasks.docs.base import DocsTask, Sizes
 from paribus.tasks.examples import Example, Examples, limit_rows
@@ -57,28 +55,20 @@ class WordOrder(DocsTask):
         return Classification((self.disturbed, "original"), metrics)
 
     @abstractmethod
-    def disturb(self, words: Sequence[str]) -> list[str]:
+    def disturb(self, text: str) -> str:
         """The words in a different order; at least two neighbors between the first and the last one differ."""
 
     def build(self, cache: Path) -> Examples:
-        found: Examples = {"train": [], "validation": []}
-        corpus = Docstrings(self.packages, validation=self.validation)
-        for document in progress(corpus.documents(cache), self.name, unit="module"):
-            found[str(document.split)] += self._choose(document.text)
-        return {split: self._disturb(rows, self.limits[split]) for split, rows in found.items()}
+        examples = {}
+        for split, lines in self.read_paragraphs(cache).items():
+            originals = [Example(" ".join(line.split()), None, 1) for line in lines if find_swaps(line.split())]
+            examples[split] = self.make_examples(originals, self.limits[split])
+        return examples
 
-    def _choose(self, text: str) -> Iterator[Example]:
-        """The paragraphs that can be disturbed."""
-        for line in text.split("\n"):
-            if self.fits(line) and find_swaps(line.split()):
-                yield Example(" ".join(line.split()), None, 1)
-
-    def _disturb(self, rows: list[Example], limit: int | None) -> list[Example]:
-        chosen = limit_rows(rows, None if limit is None else limit // 2)
-        return [form for row in chosen for form in (Example(self._spoil(row.text), None, 0), row)]
-
-    def _spoil(self, text: str) -> str:
-        return " ".join(self.disturb(text.split()))
+    def make_examples(self, originals: list[Example], limit: int | None) -> list[Any]:
+        """At most `limit` examples, each paragraph in both forms."""
+        chosen = limit_rows(originals, None if limit is None else limit // 2)
+        return [form for row in chosen for form in (Example(self.disturb(row.text), None, 0), row)]
 
 
 class DocsOrder(WordOrder):
@@ -86,8 +76,8 @@ class DocsOrder(WordOrder):
 
     disturbed = "shuffled"
 
-    def disturb(self, words: Sequence[str]) -> list[str]:
-        return shuffle_inner(words)
+    def disturb(self, text: str) -> str:
+        return " ".join(shuffle_inner(text.split()))
 
 
 class DocsShift(WordOrder):
@@ -97,8 +87,8 @@ class DocsShift(WordOrder):
 
     disturbed = "swapped"
 
-    def disturb(self, words: Sequence[str]) -> list[str]:
-        return swap_neighbors(words)
+    def disturb(self, text: str) -> str:
+        return " ".join(swap_neighbors(text.split()))
 
 
 def find_swaps(words: Sequence[str]) -> list[int]:
@@ -109,7 +99,7 @@ def find_swaps(words: Sequence[str]) -> list[int]:
 def shuffle_inner(words: Sequence[str]) -> list[str]:
     """The words in an order that their hash decides and that is not theirs; the first and the last one stay."""
     drawn = (_draw(words, turn) for turn in count())
-    return next(found for found in drawn if list(map(str.lower, found)) != list(map(str.lower, words)))
+    return next(order for order in drawn if list(map(str.lower, order)) != list(map(str.lower, words)))
 
 
 def _draw(words: Sequence[str], turn: int) -> list[str]:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Unpack
 
-from paribus.core.console import progress
-from paribus.data.corpus.docstrings import Docstrings
 from paribus.data.corpus.splits import hash_share
 from paribus.tasks.docs.base import DocsTask, Sizes
 from paribus.tasks.examples import Example, Examples, limit_rows
@@ -39,14 +37,11 @@ class DocsOverlap(DocsTask):
         super().__init__(name, Regression(tuple(metrics), 0.0, MOST, float(step)), packages, words, **sizes)
 
     def build(self, cache: Path) -> Examples:
-        found: dict[str, dict[str, None]] = {"train": {}, "validation": {}}
-        corpus = Docstrings(self.packages, validation=self.validation)
-        for document in progress(corpus.documents(cache), self.name, unit="module"):
-            found[str(document.split)] |= dict.fromkeys(self._choose(document.text))
-        return {split: limit_rows(pair_up(list(texts)), self.limits[split]) for split, texts in found.items()}
-
-    def _choose(self, text: str) -> Iterator[str]:
-        return (" ".join(line.split()) for line in text.split("\n") if self.fits(line))
+        examples = {}
+        for split, lines in self.read_paragraphs(cache).items():
+            texts = dict.fromkeys(" ".join(line.split()) for line in lines)
+            examples[split] = limit_rows(pair_up(list(texts)), self.limits[split])
+        return examples
 
 
 def pair_up(texts: Sequence[str]) -> list[Example]:

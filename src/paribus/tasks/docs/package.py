@@ -70,17 +70,21 @@ class DocsPackage(DocsTask):
         for row in self._candidates(cache):
             rows[self.split_of(row.module)].append(row)
         tails = {"train": self.tail, "validation": 1.0}
-        return {split: self._balance(found, self.limits[split], tails[split]) for split, found in rows.items()}
+        return {split: self._balance(part, self.limits[split], tails[split]) for split, part in rows.items()}
 
     def _candidates(self, cache: Path) -> Iterator[Paragraph]:
-        names = name_pattern([*self.hidden, *(name for package in self.packages for name in self._names(package))])
+        names = [*self.hidden, *self.packages]
+        for package in self.packages:
+            paths = [Path(file) for file in self.distributions[package].files or []]
+            names += {path.parts[0].removesuffix(".py") for path in paths if path.suffix == ".py"} - {".."}
+        pattern = name_pattern(names)
         paragraphs = (
             Paragraph(label, document.id, line)
             for label, package in enumerate(progress(self.packages, self.name, unit="package"))
             for document in Docstrings(distributions=[package], validation=self.validation).documents(cache)
             for line in document.text.split("\n")
         )
-        return (row for row in drop_shared(paragraphs) if self.fits(row.text) and not names.search(row.text))
+        return (row for row in drop_shared(paragraphs) if self.fits(row.text) and not pattern.search(row.text))
 
     def _balance(self, rows: Iterable[Paragraph], limit: int | None, tail: float) -> list[Example]:
         by_class: list[list[Example]] = [[] for _ in self.packages]
@@ -92,10 +96,6 @@ class DocsPackage(DocsTask):
         weights = [tail ** (-at / (len(by_class) - 1)) for at in range(len(by_class))]
         limits = [None if limit is None else max(1, int(limit * weight / sum(weights))) for weight in weights]
         return [row for examples, most in zip(by_class, limits, strict=True) for row in limit_rows(examples, most)]
-
-    def _names(self, package: str) -> set[str]:
-        paths = [Path(file) for file in self.distributions[package].files or []]
-        return {package, *(path.parts[0].removesuffix(".py") for path in paths if path.suffix == ".py")} - {".."}
 
 
 def drop_shared(rows: Iterable[Paragraph]) -> list[Paragraph]:

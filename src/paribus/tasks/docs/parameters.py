@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Unpack
 
 from paribus.tasks.docs.base import Function, FunctionTask, Module, Sizes, find_functions
-from paribus.tasks.examples import Tagged
+from paribus.tasks.examples import TaggedExample
 from paribus.tasks.types.tagging import Tagging
 
 CLASSES = ("O", "B-parameter", "B-type")
@@ -47,26 +47,22 @@ class DocsParameters(FunctionTask):
     ) -> None:
         super().__init__(name, Tagging(CLASSES, tuple(metrics), crf), packages, words, **sizes)
 
-    @property
-    def read(self) -> Callable[[Module], list[Marked]]:
-        return read_marked
+    @staticmethod
+    def read(module: Module) -> list[Marked]:
+        """The tagged paragraphs of the docstrings of a module."""
+        rows = []
+        for node, text in find_functions(module[1]):
+            parameters, types = find_names(node)
+            if types:
+                rows += [Marked(module[0], *row) for row in tag_paragraphs(text, parameters, types)]
+        return rows
 
-    def make_examples(self, rows: Sequence[Marked]) -> list[Tagged]:
-        return [Tagged(row.words, row.tags) for row in rows]
+    def make_examples(self, rows: Sequence[Marked]) -> list[TaggedExample]:
+        return [TaggedExample(row.words, row.tags) for row in rows]
 
-    def predict_by_rules(self, examples: Sequence[Tagged]) -> Mapping[str, Any]:
+    def predict_by_rules(self, examples: Sequence[TaggedExample]) -> Mapping[str, Any]:
         """Names by their spelling."""
         return {"regular_expression": [_tag_by_expression(row.words) for row in examples]}
-
-
-def read_marked(module: Module) -> list[Marked]:
-    """The tagged paragraphs of the docstrings of a module."""
-    found = []
-    for node, text in find_functions(module[1]):
-        parameters, types = find_names(node)
-        if types:
-            found += [Marked(module[0], *row) for row in tag_paragraphs(text, parameters, types)]
-    return found
 
 
 def find_names(node: Function) -> tuple[set[str], set[str]]:

@@ -12,7 +12,7 @@ from paribus.data.corpus.docstrings import Docstrings
 from paribus.data.corpus.splits import hash_share
 from paribus.tasks.docs.base import DocsTask, Sizes
 from paribus.tasks.docs.order import DocsShift
-from paribus.tasks.examples import Choice, Example, Examples, limit_rows
+from paribus.tasks.examples import ChoiceExample, Example, Examples, limit_rows
 from paribus.tasks.types.base import TaskType
 from paribus.tasks.types.scored import CHOSEN, LIKELY, Scored
 
@@ -31,8 +31,8 @@ class ScoredShift(DocsShift):
     def fits(self, text: str) -> bool:
         return super().fits(text) and len(text) <= LONGEST
 
-    def _disturb(self, rows: list[Example], limit: int | None) -> list[Any]:
-        return [_place(row.text, [self._spoil(row.text)]) for row in limit_rows(rows, limit)]
+    def make_examples(self, originals: list[Example], limit: int | None) -> list[Any]:
+        return [_place(row.text, [self.disturb(row.text)]) for row in limit_rows(originals, limit)]
 
 
 class ScoredNext(DocsTask):
@@ -57,20 +57,20 @@ class ScoredNext(DocsTask):
             raise UserError(f"{self.key}.words={list(self.words)} is not valid", "give at least 2 words, as [8, 16]")
 
     def build(self, cache: Path) -> Examples:
-        texts = _read_paragraphs(self, cache)
-        return {split: limit_rows(self._choices(rows), self.limits[split]) for split, rows in texts.items()}
+        examples: Examples = {}
+        for split, texts in self.read_paragraphs(cache).items():
+            words = [text.split() for text in dict.fromkeys(texts)]
+            halves = [(" ".join(w[: len(w) // 2]), " ".join(w[len(w) // 2 :])) for w in words]
+            rows = []
+            for at, (begin, end) in enumerate(halves):
+                others = [halves[(at + turn) % len(halves)][1] for turn in range(1, self.distractors + 1)]
+                if len({end, *others}) > self.distractors:
+                    rows.append(_place(end, others, begin))
+            examples[split] = limit_rows(rows, self.limits[split])
+        return examples
 
     def fits(self, text: str) -> bool:
         return super().fits(text) and len(text) <= LONGEST
-
-    def _choices(self, texts: list[str]) -> list[Choice]:
-        halves = [_halve(text) for text in dict.fromkeys(texts)]
-        found = []
-        for at, (begin, end) in enumerate(halves):
-            others = [halves[(at + turn) % len(halves)][1] for turn in range(1, self.distractors + 1)]
-            if len({end, *others}) > self.distractors:
-                found.append(_place(end, others, begin))
-        return found
 
 
 class ScoredText(DocsTask):
@@ -93,27 +93,15 @@ class ScoredText(DocsTask):
         super().__init__(name, Scored((), tuple(metrics), stride), packages, words, **sizes)
 
     def build(self, cache: Path) -> Examples:
-        found: Examples = {"train": [], "validation": []}
-        for document in progress(Docstrings(self.packages, validation=self.validation).documents(cache), self.name):
+        examples: Examples = {"train": [], "validation": []}
+        corpus = Docstrings(self.packages, validation=self.validation)
+        for document in progress(corpus.documents(cache), self.name, unit="module"):
             if lines := [line for line in document.text.split("\n") if self.fits(line)]:
-                found[str(document.split)].append(Choice("", None, ["\n".join(lines)], 0))
-        return {split: limit_rows(rows, self.limits[split]) for split, rows in found.items()}
+                examples[str(document.split)].append(ChoiceExample("", None, ["\n".join(lines)], 0))
+        return {split: limit_rows(rows, self.limits[split]) for split, rows in examples.items()}
 
 
-def _read_paragraphs(task: DocsTask, cache: Path) -> dict[str, list[str]]:
-    """The paragraphs of each set that fit."""
-    found: dict[str, list[str]] = {"train": [], "validation": []}
-    for document in progress(Docstrings(task.packages, validation=task.validation).documents(cache), task.name):
-        found[str(document.split)] += [line for line in document.text.split("\n") if task.fits(line)]
-    return found
-
-
-def _halve(text: str) -> tuple[str, str]:
-    words = text.split()
-    return " ".join(words[: len(words) // 2]), " ".join(words[len(words) // 2 :])
-
-
-def _place(right: str, wrong: Sequence[str], text: str = "") -> Choice:
+def _place(right: str, wrong: Sequence[str], text: str = "") -> ChoiceExample:
     """The right option among the wrong ones, at a place that its hash decides."""
     label = int(hash_share(f"{text} {right}") * (len(wrong) + 1))
-    return Choice(text, None, [*wrong[:label], right, *wrong[label:]], label)
+    return ChoiceExample(text, None, [*wrong[:label], right, *wrong[label:]], label)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple, Unpack
 
 from paribus.data.corpus.prose import prose
@@ -44,9 +44,14 @@ class DocsSignature(FunctionTask):
         super().__init__(name, Classification(CLASSES, tuple(metrics)), packages, words, **sizes)
         self.fields = Fields(name, "description", "signature")
 
-    @property
-    def read(self) -> Callable[[Module], list[Described]]:
-        return read_described
+    @staticmethod
+    def read(module: Module) -> list[Described]:
+        """The public functions and methods of a module whose docstring starts with prose."""
+        rows = []
+        for node, text in find_functions(module[1]):
+            if paragraphs := prose(text.partition("\n\n")[0]):
+                rows.append(Described(module[0], paragraphs[0], format_signature(node)))
+        return rows
 
     def make_examples(self, rows: Sequence[Described]) -> list[Example]:
         return pair_up(rows)
@@ -58,27 +63,18 @@ def pair_up(rows: Sequence[Described]) -> list[Example]:
     The description's hash decides which half it is in, so that neither text alone tells the label.
     """
     ordered = sorted(rows, key=lambda row: hash_share(row.description))
-    own, other = ordered[: len(ordered) // 2], ordered[len(ordered) // 2 :]
-    given = [*other[1:], *other[:1]]
-    strangers = [
-        Example(row.description, giver.signature, 0)
-        for row, giver in zip(other, given, strict=True)
-        if _name(row) != _name(giver)
+    kept, changed = ordered[: len(ordered) // 2], ordered[len(ordered) // 2 :]
+    others = [*changed[1:], *changed[:1]]
+    wrong = [
+        Example(row.description, other.signature, 0)
+        for row, other in zip(changed, others, strict=True)
+        if _name(row) != _name(other)
     ]
-    return [*(Example(row.description, row.signature, 1) for row in own), *strangers]
+    return [*(Example(row.description, row.signature, 1) for row in kept), *wrong]
 
 
 def _name(row: Described) -> str:
     return row.signature.partition("(")[0]
-
-
-def read_described(module: Module) -> list[Described]:
-    """The public functions and methods of a module whose docstring starts with prose."""
-    found = []
-    for node, text in find_functions(module[1]):
-        if paragraphs := prose(text.partition("\n\n")[0]):
-            found.append(Described(module[0], paragraphs[0], format_signature(node)))
-    return found
 
 
 def format_signature(node: Function) -> str:

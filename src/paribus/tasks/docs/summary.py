@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Unpack
 
 from paribus.data.corpus.prose import prose
 from paribus.tasks.docs.base import FunctionTask, Module, Sizes, find_functions
 from paribus.tasks.docs.signature import format_signature
-from paribus.tasks.examples import Transfer
+from paribus.tasks.examples import GenerationExample
 from paribus.tasks.prompts import Fields
-from paribus.tasks.types.written import FreeText
+from paribus.tasks.types.generation import FreeText
 
 
 class Summarized(NamedTuple):
@@ -41,27 +41,23 @@ class DocsSummary(FunctionTask):
         super().__init__(name, FreeText(fields, metrics=tuple(metrics)), packages, words, **sizes)
         self.fields = fields
 
-    @property
-    def read(self) -> Callable[[Module], list[Summarized]]:
-        return read_summarized
+    @staticmethod
+    def read(module: Module) -> list[Summarized]:
+        """Functions whose docstring has prose both in its first paragraph and after it."""
+        rows = []
+        for node, text in find_functions(module[1]):
+            first, _, rest = text.partition("\n\n")
+            summary, more = prose(first), prose(rest)
+            if summary and more:
+                rows.append(Summarized(module[0], summary[0], format_signature(node), "\n".join(more)))
+        return rows
 
-    def make_examples(self, rows: Sequence[Summarized]) -> list[Transfer]:
-        return [Transfer(row.signature, row.rest, row.description) for row in rows]
+    def make_examples(self, rows: Sequence[Summarized]) -> list[GenerationExample]:
+        return [GenerationExample(row.signature, row.rest, row.description) for row in rows]
 
-    def predict_by_rules(self, examples: Sequence[Transfer]) -> Mapping[str, Any]:
+    def predict_by_rules(self, examples: Sequence[GenerationExample]) -> Mapping[str, Any]:
         """The first sentence of the rest, and the name of the function as words."""
         return {
             "first_sentence": [(row.pair or "").split(". ")[0] for row in examples],
             "name": [row.text.partition("(")[0].replace("_", " ") for row in examples],
         }
-
-
-def read_summarized(module: Module) -> list[Summarized]:
-    """Functions whose docstring has prose both in its first paragraph and after it."""
-    found = []
-    for node, text in find_functions(module[1]):
-        first, _, rest = text.partition("\n\n")
-        summary, more = prose(first), prose(rest)
-        if summary and more:
-            found.append(Summarized(module[0], summary[0], format_signature(node), "\n".join(more)))
-    return found

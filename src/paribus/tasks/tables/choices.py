@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 from paribus.core.errors import UserError
-from paribus.tasks.examples import Choice
+from paribus.tasks.examples import ChoiceExample
 from paribus.tasks.prompts import Fields
-from paribus.tasks.tables.table import Source, TableTask
+from paribus.tasks.tables.table import TableSource, TableTask
 from paribus.tasks.types.multiple_choice import MultipleChoice
 from paribus.tasks.types.scored import LIKELY, Scored
 
@@ -32,6 +32,7 @@ class ChoiceTable(TableTask):
     required: ClassVar[tuple[str, ...]] = ("text", "options", "label")
     optional: ClassVar[tuple[str, ...]] = ("question",)
     strings = ("text", "question", "options")
+    lists = True
 
     def __init__(
         self,
@@ -40,32 +41,30 @@ class ChoiceTable(TableTask):
         classes: Sequence[str],
         metrics: Sequence[str] | None = None,
         scored: bool = False,
-        **source: Unpack[Source],
+        **source: Unpack[TableSource],
     ) -> None:
         kind = Scored if scored else MultipleChoice
         task_type = kind(tuple(classes)) if metrics is None else kind(tuple(classes), tuple(metrics))
         super().__init__(name, task_type, columns, **source)
         self.fields = Fields(name, self.columns["text"], self.columns.get("question"))
 
-    def _theirs(self, ours: str) -> tuple[str, ...]:
-        theirs = self.columns[ours]
-        return (theirs,) if isinstance(theirs, str) else tuple(theirs)
-
     def _values(self, table: pa.Table) -> dict[str, list[Any]]:
-        found = {ours: [table.column(name).to_pylist() for name in self._theirs(ours)] for ours in self.columns}
-        apart = not isinstance(self.columns["options"], str)
-        options = [list(row) for row in zip(*found["options"], strict=True)] if apart else found["options"][0]
-        return {**{ours: columns[0] for ours, columns in found.items()}, "options": options}
+        values = {ours: table.column(self._source_columns(ours)[0]).to_pylist() for ours in self.columns}
+        if not isinstance(self.columns["options"], str):  # a column for each option
+            columns = [table.column(name).to_pylist() for name in self.columns["options"]]
+            values["options"] = [list(options) for options in zip(*columns, strict=True)]
+        return values
 
-    def _read_rows(self, table: pa.Table, split: str) -> list[Choice]:
-        values, read = {"question": [None] * table.num_rows, **self._values(table)}, self._read_class(table, split)
-        rows = zip(values["text"], values["question"], values["options"], values["label"], strict=True)
-        found = []
-        for number, (text, question, options, given) in enumerate(rows):
-            if (label := read(given, number)) is not None:
+    def _read_rows(self, table: pa.Table, split: str) -> list[ChoiceExample]:
+        values = {"question": [None] * table.num_rows, **self._values(table)}
+        labels = self._read_classes(table, values["label"], split)
+        rows = zip(values["text"], values["question"], values["options"], labels, strict=True)
+        examples = []
+        for number, (text, question, options, label) in enumerate(rows):
+            if label is not None:
                 self._check_texts(text, question, options, f"row {number} of {split}")
-                found.append(Choice(text, question, options, label))
-        return found
+                examples.append(ChoiceExample(text, question, options, label))
+        return examples
 
     def _check_texts(self, text: object, question: object, options: object, where: str) -> None:
         asked = [text, question] if "question" in self.columns else [text]
@@ -103,7 +102,7 @@ class ClozeTable(ChoiceTable):
         classes: Sequence[str],
         metrics: Sequence[str] | None = None,
         blank: str = "XXXXX",
-        **source: Unpack[Source],
+        **source: Unpack[TableSource],
     ) -> None:
         super().__init__(name, columns, classes, metrics, scored=True, **source)
         self.blank = blank
@@ -111,22 +110,24 @@ class ClozeTable(ChoiceTable):
     def _settings(self) -> list[Any]:
         return [*super()._settings(), self.blank]
 
-    def _read_rows(self, table: pa.Table, split: str) -> list[Choice]:
+    def _read_rows(self, table: pa.Table, split: str) -> list[ChoiceExample]:
         values = self._values(table)
-        rows = zip(*(values[ours] for ours in self.required), strict=True)
-        return [self._read_row(f"row {number} of {split}", *row) for number, row in enumerate(rows)]
-
-    def _read_row(self, where: str, text: Any, question: Any, options: Any, answer: Any) -> Choice:
-        if isinstance(text, list) and all(isinstance(each, str) for each in text):
-            text = " ".join(filter(None, text))
-        self._check_texts(text, question, options, where)
-        before, gap, behind = question.partition(self.blank)
-        if not gap:
-            raise UserError(f"{self.key}: {where} has no {self.blank} in its question", f"set {self.key}.blank")
-        if answer not in options:
-            cause = f"{self.key}: the label {answer!r} of {where} is not one of its options"
-            raise UserError(cause, "fix the row or leave it out")
-        return Choice(text, before.strip(), [option + behind for option in options], options.index(answer))
+        rows = zip(values["text"], values["question"], values["options"], values["label"], strict=True)
+        examples = []
+        for number, (text, question, options, answer) in enumerate(rows):
+            where = f"row {number} of {split}"
+            if isinstance(text, list) and all(isinstance(each, str) for each in text):
+                text = " ".join(filter(None, text))
+            self._check_texts(text, question, options, where)
+            before, gap, behind = question.partition(self.blank)
+            if not gap:
+                raise UserError(f"{self.key}: {where} has no {self.blank} in its question", f"set {self.key}.blank")
+            if answer not in options:
+                cause = f"{self.key}: the label {answer!r} of {where} is not one of its options"
+                raise UserError(cause, "fix the row or leave it out")
+            filled = [option + behind for option in options]
+            examples.append(ChoiceExample(text, before.strip(), filled, options.index(answer)))
+        return examples
 
 
 class LikelyTable(TableTask):
@@ -152,7 +153,7 @@ class LikelyTable(TableTask):
         joined: bool = False,
         stride: int | None = None,
         last_word: bool = False,
-        **source: Unpack[Source],
+        **source: Unpack[TableSource],
     ) -> None:
         super().__init__(name, Scored((), tuple(metrics), stride), columns, **source)
         if last_word and (joined or stride is not None):
@@ -163,15 +164,15 @@ class LikelyTable(TableTask):
     def _settings(self) -> list[Any]:
         return [self.joined, *(["last_word"] if self.last_word else [])]
 
-    def _read_rows(self, table: pa.Table, split: str) -> list[Choice]:
+    def _read_rows(self, table: pa.Table, split: str) -> list[ChoiceExample]:
         values = self._values(table)["text"]
         for row, text in enumerate(values):
             if not isinstance(text, str | None):
                 self._check_text(text, "text", row, split)
         texts = [text.strip() for text in values if text and text.strip()]
         if not self.last_word:
-            return [Choice("", None, [text], 0) for text in (["\n".join(texts)] if self.joined else texts)]
+            return [ChoiceExample("", None, [text], 0) for text in (["\n".join(texts)] if self.joined else texts)]
         parts = [text.rsplit(maxsplit=1) for text in texts]
         if short := next((text for text, words in zip(texts, parts, strict=True) if len(words) < 2), None):
             raise UserError(f"{self.key}: {split} has a text of one word: {short[:40]!r}", "leave the row out")
-        return [Choice(text, None, [word], 0) for text, word in parts]
+        return [ChoiceExample(text, None, [word], 0) for text, word in parts]

@@ -21,7 +21,7 @@ MOST = 200  # classes
 SHARE = 0.2  # of the examples is held out if there is no validation split
 
 
-class Labeled(NamedTuple):
+class GuessedTable(NamedTuple):
     """A table of labeled texts.
 
     splits: {ours: the file's}; without one for validation, `held_out` is the share of train to evaluate on.
@@ -37,7 +37,7 @@ class Labeled(NamedTuple):
     held_out: float = 0.0
 
 
-def guess_task(path: str, columns: Sequence[str] | None = None) -> Labeled:
+def guess_task(path: str, columns: Sequence[str] | None = None) -> GuessedTable:
     """Look at a file, or at a folder with a file per split.
 
     columns: those of the text and the label, or of both texts and the label; None guesses them by their names.
@@ -49,36 +49,36 @@ def guess_task(path: str, columns: Sequence[str] | None = None) -> Labeled:
         known = ", ".join(f".{suffix}" for suffix in SUFFIXES)
         raise UserError(f"--task {path} has an unknown format", f"give a file that ends in {known}")
     if not place.is_file():
-        _require_split(place, "train")
+        _require_train(place)
     files = {"train": [place] if place.is_file() else find_files(place, None, "train", "--task")}
     theirs = next((name for name in HELD_OUT if not place.is_file() and _has(place, name)), None)
     if theirs is not None:
         files["validation"] = find_files(place, None, theirs, "--task")
-    tables = {ours: read_files(found, (), "--task") for ours, found in files.items()}
+    tables = {ours: read_files(paths, (), "--task") for ours, paths in files.items()}
     named = _name_columns(tables["train"], path, columns)
     if theirs is None:
-        tables = _split(tables["train"], [named[ours] for ours in ("text", "pair") if ours in named])
-    labels = {ours: _list_labels(table, named["label"], path) for ours, table in tables.items()}
-    classes = _find_classes(tables["train"], labels["train"] | labels["validation"], named["label"], path)
+        tables = _hold_out(tables["train"], [named[ours] for ours in ("text", "pair") if ours in named])
+    labels = {ours: _count_labels(table, named["label"], path) for ours, table in tables.items()}
+    classes = _name_classes(tables["train"], labels["train"] | labels["validation"], named["label"], path)
     counts = {ours: sum(labels[ours].values()) for ours in tables}
     splits = {"train": "train", **({} if theirs is None else {"validation": theirs})}
-    return Labeled(path, splits, named, classes, counts, SHARE if theirs is None else 0.0)
+    return GuessedTable(path, splits, named, classes, counts, SHARE if theirs is None else 0.0)
 
 
-def _split(table: pa.Table, columns: Sequence[str]) -> dict[str, pa.Table]:
+def _hold_out(table: pa.Table, columns: Sequence[str]) -> dict[str, pa.Table]:
     """Both sets of a table, as the task will have them."""
     texts = zip(*(map(str, table.column(name).to_pylist()) for name in columns), strict=True)
     held = [is_held_out(row, SHARE) for row in texts]
     return {"train": table.filter([not one for one in held]), "validation": table.filter(held)}
 
 
-def _require_split(folder: Path, split: str) -> None:
+def _require_train(folder: Path) -> None:
     if not folder.is_dir():
         raise UserError(f"--task: no folder {folder}", "give one file, or a folder with train.jsonl and test.jsonl")
-    if not _has(folder, split):
+    if not _has(folder, "train"):
         there = ", ".join(sorted(file.name for file in folder.iterdir())[:8]) or "nothing"
-        cause = f"--task: {folder} has no {split}.jsonl (.csv, .tsv, .parquet), only {there}"
-        raise UserError(cause, f"name the file of the examples to fine-tune on {split}, or give one file")
+        cause = f"--task: {folder} has no train.jsonl (.csv, .tsv, .parquet), only {there}"
+        raise UserError(cause, "name the file of the examples to fine-tune on train, or give one file")
 
 
 def _has(folder: Path, split: str) -> bool:
@@ -113,7 +113,7 @@ def _name_columns(table: pa.Table, path: str, given: Sequence[str] | None) -> di
     return {"text": lower[text], **({"pair": lower[pair[1]]} if pair else {}), "label": lower[label]}
 
 
-def _list_labels(table: pa.Table, column: str, path: str) -> dict[Any, int]:
+def _count_labels(table: pa.Table, column: str, path: str) -> dict[Any, int]:
     """{label: how many rows}, without rows that have none."""
     counts: dict[Any, int] = {}
     for label in table.column(column).to_pylist():
@@ -125,7 +125,7 @@ def _list_labels(table: pa.Table, column: str, path: str) -> dict[Any, int]:
     return counts
 
 
-def _find_classes(table: pa.Table, labels: dict[Any, int], column: str, path: str) -> tuple[str, ...]:
+def _name_classes(table: pa.Table, labels: dict[Any, int], column: str, path: str) -> tuple[str, ...]:
     """Names of classes; those of numbers are 0, 1, ... unless the file names them."""
     if len(labels) < 2 or len(labels) > MOST:
         raise UserError(f"{path}: the column {column} has {len(labels)} different labels", "give a column of classes")

@@ -1,6 +1,5 @@
-"""A ranking from a table with a row for each text and candidate.
-
-A task that is trained on one table and scored on another.   Sentence-BERT (arXiv 1908.10084), section 6
+"""A ranking from a table with a row for each text and candidate, and similarity that is learned from one table and
+scored on another.
 """
 
 from __future__ import annotations
@@ -12,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Unpack
 from paribus.core.checksums import digest
 from paribus.core.console import say
 from paribus.core.errors import UserError
-from paribus.tasks.examples import Choice, Example, Examples
-from paribus.tasks.tables.table import LabelTable, Source, ValueTable
+from paribus.tasks.examples import ChoiceExample, Example, Examples
+from paribus.tasks.tables.table import LabelTable, TableSource, ValueTable
 from paribus.tasks.task import Task
 from paribus.tasks.types.multiple_choice import Ranking
 from paribus.tasks.types.regression import Similarity
@@ -45,7 +44,7 @@ class RankingTable(LabelTable):
         classes: Sequence[str],
         right: str,
         metrics: Sequence[str] = ("accuracy",),
-        **source: Unpack[Source],
+        **source: Unpack[TableSource],
     ) -> None:
         super().__init__(name, columns, classes, **source)
         self.task_type = Ranking(tuple(classes), tuple(metrics))
@@ -59,29 +58,31 @@ class RankingTable(LabelTable):
 
     def _read_rows(self, table: pa.Table, split: str) -> list[Any]:
         rows, right = super()._read_rows(table, split), self.task_type.classes.index(self.right)
-        found = group_candidates(rows, right)
+        examples = group_candidates(rows, right)
         texts = {row.text for row in rows}
-        if dropped := len(texts - {example.text for example in found}):
+        if dropped := len(texts - {example.text for example in examples}):
             say(f"task {self.name}: {dropped} of {len(texts)} texts of {split} have no right or no wrong candidate")
-        return found
+        return examples
 
 
-def group_candidates(rows: Sequence[Example], right: int) -> list[Choice]:
+def group_candidates(rows: Sequence[Example], right: int) -> list[ChoiceExample]:
     """An example for each right candidate, in the order of the rows."""
     groups: dict[str, dict[str, bool]] = {}
     for row in rows:
         groups.setdefault(row.text, {})[str(row.pair)] = row.label == right
-    found = []
+    examples = []
     for text, candidates in groups.items():
         wrong = [candidate for candidate, is_right in candidates.items() if not is_right]
-        for own in (candidate for candidate, is_right in candidates.items() if is_right and wrong):
-            ordered = sorted([own, *wrong], key=digest)
-            found.append(Choice(text, None, ordered, ordered.index(own)))
-    return found
+        for candidate, is_right in candidates.items():
+            if is_right and wrong:
+                options = sorted([candidate, *wrong], key=digest)
+                examples.append(ChoiceExample(text, None, options, options.index(candidate)))
+    return examples
 
 
 class SimilarityTables(Task):
-    """Training pairs with classes from one table, evaluation pairs with values from another.
+    """Training pairs with classes from one table, evaluation pairs with values from another (Sentence-BERT, arXiv
+    1908.10084, section 6).
 
     Args:
         learned: its training set is that of the task.

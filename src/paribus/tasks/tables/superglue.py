@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
 from paribus.core.errors import UserError
-from paribus.tasks.examples import Gap, Grouped
+from paribus.tasks.examples import EntityExample, GroupedExample
 from paribus.tasks.prompts import Fields
-from paribus.tasks.tables.table import UNLABELED, LabelTable, QuestionTable, Source, TableTask
+from paribus.tasks.tables.table import UNLABELED, LabelTable, QuestionTable, TableSource, TableTask
 from paribus.tasks.types.classification import Classification, GroupedClassification
 from paribus.tasks.types.question_answering import EntityQA
 
@@ -30,6 +30,7 @@ class JoinedTable(LabelTable):
 
     semantics = 1
     optional = ("group",)
+    lists = True
 
     def __init__(
         self,
@@ -37,41 +38,34 @@ class JoinedTable(LabelTable):
         columns: Mapping[str, Any],
         classes: Sequence[str],
         metrics: Sequence[str] = ("accuracy",),
-        **source: Unpack[Source],
+        **source: Unpack[TableSource],
     ) -> None:
         kind = GroupedClassification if "group" in columns else Classification
         TableTask.__init__(self, name, kind(tuple(classes), tuple(metrics)), columns, **source)
-        self.fields = Fields(name, self._theirs("text")[0])
-
-    def _theirs(self, ours: str) -> tuple[str, ...]:
-        theirs = self.columns[ours]
-        return (theirs,) if isinstance(theirs, str) else tuple(theirs)
+        self.fields = Fields(name, self._source_columns("text")[0])
 
     def _values(self, table: pa.Table) -> dict[str, list[Any]]:
-        found = {ours: table.select(self._theirs(ours)).to_pylist() for ours in self.columns}
-        label = self.columns["label"]
-        return {
-            "text": [self._join(row, number) for number, row in enumerate(found["text"])],
-            "label": [row[label] for row in found["label"]],
-            **({"group": ["\n".join(map(str, row.values())) for row in found["group"]]} if "group" in found else {}),
-        }
-
-    def _join(self, row: Mapping[str, Any], number: int) -> str:
-        if missing := [name for name, text in row.items() if not isinstance(text, str) or not text.strip()]:
-            cause = f"{self.key}: row {number} has no text in column {missing[0]!r}"
-            raise UserError(cause, f"fix the row or choose other columns with {self.key}.columns.text")
-        (_, first), *rest = row.items()
-        return _MARKUP.sub("", " ".join([first, *(f"{name}: {text}" for name, text in rest)]))
+        texts = []
+        for number, row in enumerate(table.select(self._source_columns("text")).to_pylist()):
+            if missing := [name for name, text in row.items() if not isinstance(text, str) or not text.strip()]:
+                cause = f"{self.key}: row {number} has no text in column {missing[0]!r}"
+                raise UserError(cause, f"fix the row or choose other columns with {self.key}.columns.text")
+            (_, first), *rest = row.items()
+            texts.append(_MARKUP.sub("", " ".join([first, *(f"{name}: {text}" for name, text in rest)])))
+        values = {"text": texts, "label": table.column(self.columns["label"]).to_pylist()}
+        if "group" in self.columns:
+            groups = table.select(self._source_columns("group")).to_pylist()
+            values["group"] = ["\n".join(map(str, row.values())) for row in groups]
+        return values
 
     def _read_rows(self, table: pa.Table, split: str) -> list[Any]:
         rows: list[Any] = super()._read_rows(table, split)
         if "group" not in self.columns:
             return rows
         values = self._values(table)
-        labeled = [
-            group for group, label in zip(values["group"], values["label"], strict=True) if label not in UNLABELED
-        ]
-        return [Grouped(row.text, None, row.label, group) for row, group in zip(rows, labeled, strict=True)]
+        labels = zip(values["group"], values["label"], strict=True)
+        groups = [group for group, label in labels if label not in UNLABELED]
+        return [GroupedExample(row.text, None, row.label, group) for row, group in zip(rows, groups, strict=True)]
 
 
 class MarkedTable(LabelTable):
@@ -87,9 +81,9 @@ class MarkedTable(LabelTable):
     optional = ()
 
     def _values(self, table: pa.Table) -> dict[str, list[Any]]:
-        found = super()._values(table)
-        spans = zip(*(found[name] for name in ("text", "first", "first_at", "second", "second_at")), strict=True)
-        return {"text": [mark_two(*row) for row in spans], "label": found["label"]}
+        values = super()._values(table)
+        spans = zip(*(values[name] for name in ("text", "first", "first_at", "second", "second_at")), strict=True)
+        return {"text": [mark_two(*row) for row in spans], "label": values["label"]}
 
 
 def mark_two(text: str, first: str, first_at: int, second: str, second_at: int) -> str:
@@ -100,8 +94,8 @@ def mark_two(text: str, first: str, first_at: int, second: str, second_at: int) 
 
 def mark(text: str, span: str, at: int, sign: str) -> str:
     """The text with the sign before and behind the span that begins with word `at`."""
-    found = re.match(rf"((?:\S+\s){{{at}}})({re.escape(span)})", text)
-    return text if found is None else f"{found[1]}{sign} {found[2]} {sign}{text[found.end() :]}"
+    place = re.match(rf"((?:\S+\s){{{at}}})({re.escape(span)})", text)
+    return text if place is None else f"{place[1]}{sign} {place[2]} {sign}{text[place.end() :]}"
 
 
 class GapTable(QuestionTable):
@@ -123,7 +117,7 @@ class GapTable(QuestionTable):
         stride: int = 128,
         question: int = 64,
         longest: int = 30,
-        **source: Unpack[Source],
+        **source: Unpack[TableSource],
     ) -> None:
         self.answerless = False
         TableTask.__init__(
@@ -132,15 +126,14 @@ class GapTable(QuestionTable):
 
     def _read_rows(self, table: pa.Table, split: str) -> list[Any]:
         values = self._values(table)
-        rows = zip(*(values[name] for name in self.required), strict=True)
-        return [self._gap(f"{self.key}: row {number} of {split}", *row) for number, row in enumerate(rows)]
-
-    def _gap(self, where: str, query: str, passage: str, spans: Mapping[str, list[Any]], answers: list[str]) -> Any:
-        if not isinstance(spans, dict) or not {"text", "start"} <= set(spans):
-            raise UserError(f"{where} has no text and start in its spans", f"choose {self.key}.columns.spans")
-        right = [(text, at) for text, at in zip(spans["text"], spans["start"], strict=True) if text in answers]
-        entities = list(dict.fromkeys(spans["text"]))
-        texts, starts = [text for text, _ in right], [int(at) for _, at in right]
-        found: Any = Gap(query, passage, texts, starts, entities)
-        self._check_answers(found, where)
-        return found
+        rows = zip(*(values[name] for name in ("question", "context", "spans", "answers")), strict=True)
+        examples = []
+        for number, (query, passage, spans, answers) in enumerate(rows):
+            where = f"{self.key}: row {number} of {split}"
+            if not isinstance(spans, dict) or not {"text", "start"} <= set(spans):
+                raise UserError(f"{where} has no text and start in its spans", f"choose {self.key}.columns.spans")
+            right = [(text, at) for text, at in zip(spans["text"], spans["start"], strict=True) if text in answers]
+            texts, starts = [text for text, _ in right], [int(at) for _, at in right]
+            examples.append(EntityExample(query, passage, texts, starts, list(dict.fromkeys(spans["text"]))))
+            self._check_answers(examples[-1], where)
+        return examples

@@ -4,22 +4,30 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, Unpack
 
 from paribus.core.errors import UserError
 from paribus.data.corpus.splits import hash_share
-from paribus.tasks.examples import Example, Examples, Question, Tagged, Transfer, limit_rows
+from paribus.tasks.examples import (
+    EntityExample,
+    Example,
+    Examples,
+    GenerationExample,
+    QuestionExample,
+    TaggedExample,
+    limit_rows,
+)
 from paribus.tasks.prompts import Fields
 from paribus.tasks.tables.files import class_names, find_files, identify_file, load_hub, read_files
 from paribus.tasks.task import Task
 from paribus.tasks.types.classification import Classification
+from paribus.tasks.types.generation import FreeText
 from paribus.tasks.types.question_answering import ExtractiveQA
 from paribus.tasks.types.regression import Regression
 from paribus.tasks.types.tagging import Tagging
-from paribus.tasks.types.written import FreeText
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,7 +42,7 @@ def is_held_out(texts: Sequence[str], share: float) -> bool:
     return hash_share("\n".join(texts)) < share
 
 
-class Source(TypedDict, total=False):
+class TableSource(TypedDict, total=False):
     """The location of a table and how much of it to read; `TableTask` explains the settings."""
 
     hub: str | None
@@ -68,6 +76,7 @@ class TableTask(Task):
     required: ClassVar[tuple[str, ...]] = ("text", "label")
     optional: ClassVar[tuple[str, ...]] = ()
     strings: ClassVar[tuple[str, ...]] = ("text", "pair")  # always text in a CSV file
+    lists: ClassVar[bool] = False  # whether one of ours may be a list of the source's columns
 
     def __init__(
         self,
@@ -88,16 +97,12 @@ class TableTask(Task):
         self.columns = dict(columns)
         self.hub, self.config, self.revision, self.path = hub, config, revision, path
         self.held_out = held_out
-        own = {} if self.held_out else {"validation": "validation"}
-        self.splits = dict(splits or {"train": "train", **own})
+        usual = {"train": "train"} if self.held_out else {"train": "train", "validation": "validation"}
+        self.splits = dict(splits or usual)
         self._check_settings()
         if self.held_out:
             self.splits["validation"] = self.splits["train"]
         self.fields = Fields(name, self.columns.get("text", "text"), self.columns.get("pair"))
-
-    @property
-    def further_sets(self) -> list[str]:
-        return [split for split in self.splits if split not in ("train", "validation")]
 
     def _check_settings(self) -> None:
         if not set(self.required) <= set(self.columns) <= {*self.required, *self.optional}:
@@ -120,17 +125,9 @@ class TableTask(Task):
         if not (self.hub or self.path):
             raise UserError(f"{self.key}.path is not set", f"set {self.key}.path=FOLDER or {self.key}.hub=NAME")
 
-    def _check_symmetric(self, symmetric: bool) -> None:
-        if symmetric and "pair" not in self.columns:
-            raise UserError(f"{self.key}.symmetric=true, but the task has no pairs", f"set {self.key}.columns.pair")
-
-    @abstractmethod
-    def _read_rows(self, table: pa.Table, split: str) -> list[Any]:
-        """The labeled examples of a table. Raises UserError for a row that is not an example."""
-
-    def _settings(self) -> list[Any]:
-        """Settings besides columns, splits and limits that decide which examples are made from the source."""
-        return list(self.task_type.classes)
+    @property
+    def further_sets(self) -> list[str]:
+        return [split for split in self.splits if split not in ("train", "validation")]
 
     def source(self) -> Any:
         settings = [self.columns, self._settings(), self.splits, self.limits, *filter(None, [self.held_out])]
@@ -143,17 +140,21 @@ class TableTask(Task):
 
     def read(self, *splits: str) -> Examples:
         """The examples of these sets, limits applied."""
-        limits = {**dict.fromkeys(self.splits, self.limits["validation"]), "train": self.limits["train"]}
-        return {ours: limit_rows(self._read_set(ours), limits[ours]) for ours in splits}
+        examples = {}
+        for ours in splits:
+            rows = self._read_rows(self._table(self.splits[ours]), self.splits[ours])
+            if self.held_out and ours in ("train", "validation"):
+                rows = [row for row in rows if is_held_out(row.texts, self.held_out) == (ours == "validation")]
+            examples[ours] = limit_rows(rows, self.limits["train" if ours == "train" else "validation"])
+        return examples
 
-    def _read_set(self, ours: str) -> list[Any]:
-        rows = self._read_split(self.splits[ours])
-        if not self.held_out or ours not in ("train", "validation"):
-            return rows
-        return [row for row in rows if is_held_out(row.texts, self.held_out) == (ours == "validation")]
+    def _settings(self) -> list[Any]:
+        """Settings besides columns, splits and limits that decide which examples are made from the source."""
+        return list(self.task_type.classes)
 
-    def _read_split(self, split: str) -> list[Any]:
-        return self._read_rows(self._table(split), split)
+    @abstractmethod
+    def _read_rows(self, table: pa.Table, split: str) -> list[Any]:
+        """The labeled examples of a table. Raises UserError for a row that is not an example."""
 
     def _files(self, split: str) -> list[Path]:
         place = Path(str(self.path)).expanduser()
@@ -166,24 +167,29 @@ class TableTask(Task):
         if self.path is None:
             table = load_hub(str(self.hub), self.config, self.revision, split, self.key)
         else:
-            strings = [column for ours in self.columns.keys() & set(self.strings) for column in self._theirs(ours)]
+            strings = [name for ours in self.columns.keys() & set(self.strings) for name in self._source_columns(ours)]
             table = read_files(self._files(split), strings, self.key)
-        if any("." in column for ours in self.columns for column in self._theirs(ours)):
+        names = [name for ours in self.columns for name in self._source_columns(ours)]
+        if any("." in name for name in names):
             table = table.flatten()  # translation.en is a part of a column
-        missing = [column for ours in self.columns for column in self._theirs(ours) if column not in table.column_names]
-        if missing:
+        if missing := [name for name in names if name not in table.column_names]:
             raise UserError(
                 f"{self.key}.columns: {self.path or self.hub} ({split}) has no column {', '.join(map(repr, missing))}",
                 f"choose from {', '.join(table.column_names)}",
             )
         return table
 
-    def _theirs(self, ours: str) -> tuple[str, ...]:
+    def _source_columns(self, ours: str) -> tuple[str, ...]:
         """The columns of the source behind one of ours."""
-        return (self.columns[ours],)
+        theirs = self.columns[ours]
+        return tuple(theirs) if self.lists and not isinstance(theirs, str) else (theirs,)
 
     def _values(self, table: pa.Table) -> dict[str, list[Any]]:
         return {ours: table.column(theirs).to_pylist() for ours, theirs in self.columns.items()}
+
+    def _check_symmetric(self, symmetric: bool) -> None:
+        if symmetric and "pair" not in self.columns:
+            raise UserError(f"{self.key}.symmetric=true, but the task has no pairs", f"set {self.key}.columns.pair")
 
     def _check_text(self, text: object, column: str, row: int, split: str) -> None:
         if not isinstance(text, str) or not text.strip():
@@ -193,38 +199,39 @@ class TableTask(Task):
                 f"fix the row or choose another column with {self.key}.columns.{column}",
             )
 
-    def _label_texts(self, table: pa.Table, split: str, read: Callable[[Any, int], float | None]) -> list[Example]:
-        """The texts of rows with their labels; `read(label, row)` is None for a row that has none."""
-        values = {"pair": [None] * table.num_rows, **self._values(table)}
-        rows = []
-        for row, found in enumerate(values["label"]):
-            if (label := read(found, row)) is not None:
-                for column in ("text", "pair") if "pair" in self.columns else ("text",):
-                    self._check_text(values[column][row], column, row, split)
-                rows.append(Example(values["text"][row], values["pair"][row], label))
-        return rows
+    def _make_examples(
+        self, values: Mapping[str, Sequence[Any]], labels: Sequence[float | None], split: str
+    ) -> list[Example]:
+        """The texts of the rows that have a label, with it."""
+        pairs = values.get("pair", [None] * len(labels))
+        examples = []
+        for row, (text, pair, label) in enumerate(zip(values["text"], pairs, labels, strict=True)):
+            if label is not None:
+                self._check_text(text, "text", row, split)
+                if "pair" in self.columns:
+                    self._check_text(pair, "pair", row, split)
+                examples.append(Example(text, pair, label))
+        return examples
 
-    def _read_class(self, table: pa.Table, split: str) -> Callable[[Any, int], int | None]:
-        """A function that reads labels; see `_label_texts`."""
+    def _read_classes(self, table: pa.Table, labels: Sequence[Any], split: str) -> list[int | None]:
+        """The class number of each row, None for a row without a label."""
         numbers = self._class_numbers(table, "label")
-
-        def read(label: object, row: int) -> int | None:
+        for row, label in enumerate(labels):
             if label not in UNLABELED and label not in numbers:
                 raise UserError(
                     f"{self.key}.classes: row {row} of {split} has the label {label!r}",
                     f"add it to the classes, now {', '.join(self.task_type.classes)}",
                 )
-            return None if label in UNLABELED else numbers[label]
-
-        return read
+        return [None if label in UNLABELED else numbers[label] for label in labels]
 
     def _class_numbers(self, table: pa.Table, column: str) -> dict[Any, int]:
-        """Class number by the label found in the table: a name, or a number in the order of the table's own names."""
-        own = class_names(table, self.columns[column]) or self.task_type.classes
-        if set(own) != set(self.task_type.classes):
-            raise UserError(f"{self.key}.classes: {list(self.task_type.classes)}", f"the data has {', '.join(own)}")
-        names = {name: number for number, name in enumerate(self.task_type.classes)}
-        return {**names, **{number: names[name] for number, name in enumerate(own)}}
+        """Class number by the label in the table: a name, or a number in the order of the table's own names."""
+        classes = self.task_type.classes
+        in_table = class_names(table, self.columns[column]) or classes
+        if set(in_table) != set(classes):
+            raise UserError(f"{self.key}.classes: {list(classes)}", f"the data has {', '.join(in_table)}")
+        names = {name: number for number, name in enumerate(classes)}
+        return {**names, **{number: names[name] for number, name in enumerate(in_table)}}
 
 
 class LabelTable(TableTask):
@@ -249,7 +256,7 @@ class LabelTable(TableTask):
         classes: Sequence[str],
         metrics: Sequence[str] = ("accuracy",),
         symmetric: bool = False,
-        **source: Unpack[Source],
+        **source: Unpack[TableSource],
     ) -> None:
         super().__init__(name, Classification(tuple(classes), tuple(metrics), symmetric), columns, **source)
         self._check_symmetric(symmetric)
@@ -260,7 +267,8 @@ class LabelTable(TableTask):
             raise UserError(
                 f"{self.key}.columns.label: {self.columns['label']!r} holds {kind}", "choose another column"
             )
-        return self._label_texts(table, split, self._read_class(table, split))
+        values = self._values(table)
+        return self._make_examples(values, self._read_classes(table, values["label"], split), split)
 
 
 class ValueTable(TableTask):
@@ -287,7 +295,7 @@ class ValueTable(TableTask):
         metrics: Sequence[str] = ("pearson", "spearman"),
         step: float = 0.2,
         symmetric: bool = False,
-        **source: Unpack[Source],
+        **source: Unpack[TableSource],
     ) -> None:
         self.least, self.most = float(least), float(most)
         task_type = Regression(tuple(metrics), self.least, self.most, float(step), symmetric)
@@ -304,9 +312,11 @@ class ValueTable(TableTask):
         return [self.least, self.most]
 
     def _read_rows(self, table: pa.Table, split: str) -> list[Example]:
-        return self._label_texts(table, split, lambda label, row: self._value(label, row, split))
+        values = self._values(table)
+        labels = [self._read_value(label, row, split) for row, label in enumerate(values["label"])]
+        return self._make_examples(values, labels, split)
 
-    def _value(self, label: object, row: int, split: str) -> float | None:
+    def _read_value(self, label: object, row: int, split: str) -> float | None:
         if label is None or label == "":
             return None
         if isinstance(label, str):  # one cell that is no number makes texts of a whole column of a CSV file
@@ -342,29 +352,28 @@ class TagTable(TableTask):
         classes: Sequence[str],
         metrics: Sequence[str] = ("f1",),
         crf: bool = False,
-        **source: Unpack[Source],
+        **source: Unpack[TableSource],
     ) -> None:
         super().__init__(name, Tagging(tuple(classes), tuple(metrics), crf), columns, **source)
 
-    def _read_rows(self, table: pa.Table, split: str) -> list[Tagged]:
+    def _read_rows(self, table: pa.Table, split: str) -> list[TaggedExample]:
         values, numbers = self._values(table), self._class_numbers(table, "tags")
-        pairs = zip(values["words"], values["tags"], strict=True)
-        return [self._tagged(row, words, tags, numbers, split) for row, (words, tags) in enumerate(pairs)]
-
-    def _tagged(self, row: int, words: object, tags: object, numbers: Mapping[Any, int], split: str) -> Tagged:
-        where = f"row {row} of {split}"
-        if not (isinstance(words, list) and isinstance(tags, list) and words):
-            raise UserError(f"{self.key}: {where} has no list of words and of tags", "choose other columns")
-        if len(words) != len(tags):
-            raise UserError(f"{self.key}: {where} has {len(words)} words and {len(tags)} tags", "fix the row")
-        for word in words:
-            self._check_text(word, "words", row, split)
-        if unseen := [tag for tag in tags if tag not in numbers]:
-            raise UserError(
-                f"{self.key}.classes: {where} has the tag {unseen[0]!r}",
-                f"add it to the tags, now {', '.join(self.task_type.classes)}",
-            )
-        return Tagged(words, [numbers[tag] for tag in tags])
+        examples = []
+        for row, (words, tags) in enumerate(zip(values["words"], values["tags"], strict=True)):
+            where = f"row {row} of {split}"
+            if not (isinstance(words, list) and isinstance(tags, list) and words):
+                raise UserError(f"{self.key}: {where} has no list of words and of tags", "choose other columns")
+            if len(words) != len(tags):
+                raise UserError(f"{self.key}: {where} has {len(words)} words and {len(tags)} tags", "fix the row")
+            for word in words:
+                self._check_text(word, "words", row, split)
+            if unseen := [tag for tag in tags if tag not in numbers]:
+                raise UserError(
+                    f"{self.key}.classes: {where} has the tag {unseen[0]!r}",
+                    f"add it to the tags, now {', '.join(self.task_type.classes)}",
+                )
+            examples.append(TaggedExample(words, [numbers[tag] for tag in tags]))
+        return examples
 
 
 class QuestionTable(TableTask):
@@ -390,7 +399,7 @@ class QuestionTable(TableTask):
         stride: int = 128,
         question: int = 64,
         longest: int = 30,
-        **source: Unpack[Source],
+        **source: Unpack[TableSource],
     ) -> None:
         self.answerless = answerless
         task_type = ExtractiveQA(tuple(metrics), answerless, threshold, stride, question, longest)
@@ -399,24 +408,25 @@ class QuestionTable(TableTask):
     def _settings(self) -> list[Any]:
         return [self.answerless]
 
-    def _read_rows(self, table: pa.Table, split: str) -> list[Question]:
+    def _read_rows(self, table: pa.Table, split: str) -> list[QuestionExample]:
         values = self._values(table)
-        rows = zip(values["question"], values["context"], values["answers"], strict=True)
-        return [self._question(row, *given, split=split) for row, given in enumerate(rows)]
+        examples = []
+        for row, (question, context, answers) in enumerate(
+            zip(values["question"], values["context"], values["answers"], strict=True)
+        ):
+            self._check_text(question, "question", row, split)
+            self._check_text(context, "context", row, split)
+            if not isinstance(answers, dict) or not {"text", "answer_start"} <= set(answers):
+                raise UserError(
+                    f"{self.key}: row {row} of {split} has no text and answer_start in {self.columns['answers']!r}",
+                    f"choose another column with {self.key}.columns.answers",
+                )
+            starts = [int(at) for at in answers["answer_start"]]
+            examples.append(QuestionExample(question, context, list(answers["text"]), starts))
+            self._check_answers(examples[-1], f"{self.key}: row {row} of {split}")
+        return examples
 
-    def _question(self, row: int, question: str, context: str, answers: object, *, split: str) -> Question:
-        self._check_text(question, "question", row, split)
-        self._check_text(context, "context", row, split)
-        if not isinstance(answers, dict) or not {"text", "answer_start"} <= set(answers):
-            raise UserError(
-                f"{self.key}: row {row} of {split} has no text and answer_start in {self.columns['answers']!r}",
-                f"choose another column with {self.key}.columns.answers",
-            )
-        found = Question(question, context, list(answers["text"]), [int(at) for at in answers["answer_start"]])
-        self._check_answers(found, f"{self.key}: row {row} of {split}")
-        return found
-
-    def _check_answers(self, row: Question, where: str) -> None:
+    def _check_answers(self, row: QuestionExample | EntityExample, where: str) -> None:
         if not row.answers and not self.answerless:
             raise UserError(f"{where} has no answer", f"set {self.key}.answerless=true, or leave the row out")
         if len(row.answers) != len(row.starts):
@@ -449,7 +459,7 @@ class TextTable(TableTask):
         columns: Mapping[str, str],
         metrics: Sequence[str] = ("rougeL", "exact_match"),
         prefix: str | None = None,
-        **source: Unpack[Source],
+        **source: Unpack[TableSource],
     ) -> None:
         fields = Fields(name, str(columns.get("text")), columns.get("pair"))
         if prefix is not None:
@@ -457,10 +467,10 @@ class TextTable(TableTask):
         super().__init__(name, FreeText(fields, metrics=tuple(metrics)), columns, **source)
         self.fields = fields
 
-    def _read_rows(self, table: pa.Table, split: str) -> list[Transfer]:
+    def _read_rows(self, table: pa.Table, split: str) -> list[GenerationExample]:
         values = self._values(table)
         for column, texts in values.items():
             for row, text in enumerate(texts):
                 self._check_text(text, column, row, split)
         pairs = values.get("pair", [None] * table.num_rows)
-        return [Transfer(*row) for row in zip(values["text"], pairs, values["target"], strict=True)]
+        return [GenerationExample(*row) for row in zip(values["text"], pairs, values["target"], strict=True)]

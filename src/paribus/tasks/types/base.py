@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from paribus.models.heads.head import Head
     from paribus.models.network import Batch, Network
     from paribus.models.spec import ModelSpec
-    from paribus.tasks.rows import Rows
+    from paribus.tasks.rows import TaskRows
 
 LOSSES = ("label_smoothing", "focal")  # settings of the loss of classes
 Pooler = dict[str, "Tensor"]  # the weights of a pre-trained pooler
@@ -35,8 +35,8 @@ def find_unread_by_tokens(settings: FineTuning) -> list[str]:
     the only difference between linear and classifier.
     """
     kinds = {"head.pooler": Classifier, "head": LinearClassifier}
-    own = [name for name, kind in kinds.items() if isinstance(settings.head, kind)]
-    return ["truncation", "format", "head.pooling", *own]
+    unread = [name for name, kind in kinds.items() if isinstance(settings.head, kind)]
+    return ["truncation", "format", "head.pooling", *unread]
 
 
 class TaskType(ABC):
@@ -140,7 +140,7 @@ class TaskType(ABC):
     @abstractmethod
     def encode(
         self, examples: Sequence[Any], tokenizer: Tokenizer, vocabulary: Vocabulary, settings: FineTuning
-    ) -> Rows:
+    ) -> TaskRows:
         """Rows for the model; an example may have several. Numpy only.
 
         Raises UserError if `settings.length` leaves no room for text.
@@ -161,7 +161,7 @@ class TaskType(ABC):
         """What the model outputs for each row of a batch, as plain data or arrays."""
 
     @abstractmethod
-    def predict(self, outputs_N: Sequence[Any], rows: Rows, examples: Sequence[Any]) -> Sequence[Any] | Array:
+    def predict(self, outputs_N: Sequence[Any], rows: TaskRows, examples: Sequence[Any]) -> Sequence[Any] | Array:
         """A prediction for each example, from the outputs for all of its rows."""
 
     @abstractmethod

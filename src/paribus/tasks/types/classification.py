@@ -1,7 +1,4 @@
-"""A class for a text or a pair of texts.
-
-A class for each of several texts that belong together, such as all answers to one question.
-"""
+"""A class for a text or a pair of texts, or for each of several texts that belong together: by a head, or in words."""
 
 from __future__ import annotations
 
@@ -12,13 +9,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from paribus.core.errors import UserError
 from paribus.tasks.baselines import classify_by_words
-from paribus.tasks.examples import Example, Grouped
+from paribus.tasks.examples import Example, GroupedExample
 from paribus.tasks.metrics import OF_CLASSES
 from paribus.tasks.prompts import Fields
 from paribus.tasks.types.base import Probable
-from paribus.tasks.types.row import UNKNOWN, RowTaskType, WordTaskType
+from paribus.tasks.types.row import RowTaskType
+from paribus.tasks.types.text_to_text import UNKNOWN, WordTaskType
 
 if TYPE_CHECKING:
     from paribus.data.sequences import Array
@@ -26,6 +23,8 @@ if TYPE_CHECKING:
     from paribus.models.ensemble import Ensemble
     from paribus.models.heads.head import Head
     from paribus.models.network import Batch, Network
+
+WHOLE = "em"  # share of the groups in which every answer is right
 
 
 @dataclass(frozen=True)
@@ -47,10 +46,6 @@ class Classification(RowTaskType, Probable):
 
     def verbalize(self, fields: Fields, single: bool) -> ClassNames:
         return ClassNames(fields, single, self.classes, self.metrics)
-
-    def check_examples(self, rows: Sequence[Example], key: str) -> None:
-        if len({row.label for row in rows}) < 2:
-            raise UserError(f"{key}: all training examples have the same label", "use a train split with every class")
 
     def count_labels(self, rows: Sequence[Example]) -> dict[str, int]:
         counts = Counter(row.label for row in rows)
@@ -117,13 +112,10 @@ class ClassNames(WordTaskType, Probable):
 
     def score(self, predictions: Sequence[Any] | Array, examples: Sequence[Example]) -> dict[str, float]:
         """An unknown answer counts as the class after the right one, so that it is wrong."""
-        found_N = np.asarray(predictions)
+        class_N = np.asarray(predictions)
         wrong_N = (np.array([row.label for row in examples]) + 1) % len(self.classes)
-        values = self.plain.score(np.where(found_N < 0, wrong_N, found_N), examples)
-        return {**values, UNKNOWN: float((found_N < 0).mean())}
-
-
-WHOLE = "em"  # share of the groups in which every answer is right
+        values = self.plain.score(np.where(class_N < 0, wrong_N, class_N), examples)
+        return {**values, UNKNOWN: float((class_N < 0).mean())}
 
 
 @dataclass(frozen=True)
@@ -131,18 +123,18 @@ class GroupedClassification(Classification):
     """A classification whose metric `em` counts groups that are right as a whole (MultiRC, Khashabi et al. 2018)."""
 
     known_metrics: ClassVar[tuple[str, ...]] = (*OF_CLASSES, WHOLE)
-    example_class: ClassVar[type] = Grouped
+    example_class: ClassVar[type] = GroupedExample
 
     def verbalize(self, fields: Fields, single: bool) -> GroupedNames:
         return GroupedNames(fields, single, self.classes, self.metrics)
 
     def score(self, predictions: Sequence[Any] | Array, examples: Sequence[Any]) -> dict[str, float]:
-        found_N = np.asarray(predictions)
-        found_N = found_N.argmax(-1) if found_N.ndim == 2 else found_N
-        wrong = {row.group for row, found in zip(examples, found_N, strict=True) if found != row.label}
+        class_N = np.asarray(predictions)
+        class_N = class_N.argmax(-1) if class_N.ndim == 2 else class_N
+        wrong = {row.group for row, predicted in zip(examples, class_N, strict=True) if predicted != row.label}
         plain = Classification(self.classes, tuple(name for name in self.metrics if name != WHOLE))
         share = 1 - len(wrong) / len({row.group for row in examples})
-        values = {**plain.score(found_N, examples), WHOLE: share}
+        values = {**plain.score(class_N, examples), WHOLE: share}
         return {name: values[name] for name in self.metrics}
 
 
@@ -151,7 +143,7 @@ class GroupedNames(ClassNames):
     """The same in words."""
 
     known_metrics: ClassVar[tuple[str, ...]] = GroupedClassification.known_metrics
-    example_class: ClassVar[type] = Grouped
+    example_class: ClassVar[type] = GroupedExample
 
     @property
     def plain(self) -> GroupedClassification:

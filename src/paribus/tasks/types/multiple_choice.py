@@ -1,7 +1,4 @@
-"""One of several options for a text, such as the answers to a question about it.
-
-The best of several candidates for a text.
-"""
+"""One of several options for a text, such as the answers to a question about it, or the best of many candidates."""
 
 from __future__ import annotations
 
@@ -14,9 +11,9 @@ import numpy as np
 
 from paribus.core.settings import FineTuning
 from paribus.tasks.baselines import choose_by_words
-from paribus.tasks.examples import Choice
+from paribus.tasks.examples import ChoiceExample
 from paribus.tasks.prompts import Fields, Parts
-from paribus.tasks.rows import Groups, Rows, encode_options
+from paribus.tasks.rows import GroupedRows, TaskRows, encode_options
 from paribus.tasks.types.base import LOSSES, Pooler, TaskType
 from paribus.tasks.types.classification import Classification, ClassNames
 
@@ -35,7 +32,7 @@ class MultipleChoice(Classification):
     """
 
     known_metrics: ClassVar[tuple[str, ...]] = ("accuracy",)
-    example_class: ClassVar[type] = Choice
+    example_class: ClassVar[type] = ChoiceExample
 
     def verbalize(self, fields: Fields, single: bool) -> OptionNames:
         return OptionNames(fields, single, self.classes, self.metrics)
@@ -49,15 +46,15 @@ class MultipleChoice(Classification):
 
     def encode(
         self, examples: Sequence[Any], tokenizer: Tokenizer, vocabulary: Vocabulary, settings: FineTuning
-    ) -> Groups:
+    ) -> GroupedRows:
         return encode_options(examples, tokenizer, vocabulary, settings)
 
     def make_head(self, settings: FineTuning, model: Network, seed: int, pooler: Pooler | None = None) -> Head:
         from paribus.models.heads.choices import Options, RowAnswer
 
-        own = replace(settings.head, windows=Options())
-        given = pooler if settings.head.pretrained_pooler else None
-        head: Head = own.for_rows(model, RowAnswer(1, self.make_loss(settings), None, given), seed)
+        pretrained = pooler if settings.head.pretrained_pooler else None
+        answer = RowAnswer(1, self.make_loss(settings), None, pretrained)
+        head: Head = replace(settings.head, windows=Options()).for_rows(model, answer, seed)
         return head
 
     def predict_baselines(self, train: Sequence[Any], validation: Sequence[Any]) -> Mapping[str, Any]:
@@ -73,7 +70,7 @@ class OptionNames(ClassNames):
     """
 
     known_metrics: ClassVar[tuple[str, ...]] = ("accuracy",)
-    example_class: ClassVar[type] = Choice
+    example_class: ClassVar[type] = ChoiceExample
 
     def source(self, example: Any) -> Parts:
         texts = {**dict(zip(self.classes, example.options, strict=True)), self.fields.text: example.text}
@@ -101,9 +98,9 @@ class Ranking(MultipleChoice):
 
     def count_labels(self, rows: Sequence[Any]) -> dict[str, int]:
         """{number of candidates: examples}."""
-        return {str(count): found for count, found in sorted(Counter(len(row.options) for row in rows).items())}
+        return {str(size): count for size, count in sorted(Counter(len(row.options) for row in rows).items())}
 
-    def predict(self, outputs_N: Sequence[Any], rows: Rows, examples: Sequence[Any]) -> Array:
+    def predict(self, outputs_N: Sequence[Any], rows: TaskRows, examples: Sequence[Any]) -> Array:
         """int64 [N]: the place of the candidate with the highest score."""
         return np.array([int(np.argmax(scores_K)) for scores_K in outputs_N], np.int64)
 

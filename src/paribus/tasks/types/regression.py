@@ -1,7 +1,4 @@
-"""A value for a text or a pair of texts.
-
-Similarity of texts from a classifier of pairs.   Sentence-BERT (arXiv 1908.10084), sections 3 and 6
-"""
+"""A value for a text or a pair of texts: by a head, in words, or as the similarity that a classifier learns."""
 
 from __future__ import annotations
 
@@ -19,7 +16,8 @@ from paribus.tasks.examples import Example
 from paribus.tasks.metrics import score_labels
 from paribus.tasks.prompts import Fields, parse_number, round_to_step
 from paribus.tasks.types.base import LOSSES
-from paribus.tasks.types.row import UNKNOWN, RowTaskType, WordTaskType
+from paribus.tasks.types.row import RowTaskType
+from paribus.tasks.types.text_to_text import UNKNOWN, WordTaskType
 
 if TYPE_CHECKING:
     from paribus.data.sequences import Array
@@ -60,14 +58,9 @@ class Regression(RowTaskType):
     def verbalize(self, fields: Fields, single: bool) -> RoundedValues:
         return RoundedValues(fields, single, self.least, self.most, self.step, self.metrics)
 
-    def check_examples(self, rows: Sequence[Example], key: str) -> None:
-        if len({row.label for row in rows}) < 2:
-            raise UserError(f"{key}: all training examples have the same label", "use a train split with other labels")
-
     def count_labels(self, rows: Sequence[Example]) -> dict[str, int]:
         """Labels are rounded to whole numbers."""
-        found = [round(row.label) for row in rows]
-        return {str(value): found.count(value) for value in sorted(set(found))}
+        return count_rounded(rows)
 
     def predict_baselines(self, train: Sequence[Example], validation: Sequence[Example]) -> Mapping[str, Any]:
         """The mean, and a linear model on a bag of words (for pairs also on their overlap)."""
@@ -104,19 +97,20 @@ class RoundedValues(WordTaskType):
         values = [float(word) for word in self.words]
         known = self.find_words(texts, tokenizer)
         read = [values[at] if at >= 0 else parse_number(text) for at, text in zip(known, texts, strict=True)]
-        return np.array([np.nan if value is None else value for value in read])
+        return np.array(read, np.float64)  # None becomes NaN
 
     def score(self, predictions: Sequence[Any] | Array, examples: Sequence[Example]) -> dict[str, float]:
         """An unknown answer counts as 1 below the least value (T5 reads -1 for STS-B)."""
-        found_N = np.asarray(predictions, np.float64)
-        unknown_N = np.isnan(found_N)
-        values = self.plain.score(np.where(unknown_N, self.least - 1, found_N), examples)
+        value_N = np.asarray(predictions, np.float64)
+        unknown_N = np.isnan(value_N)
+        values = self.plain.score(np.where(unknown_N, self.least - 1, value_N), examples)
         return {**values, UNKNOWN: float(unknown_N.mean())}
 
 
 @dataclass(frozen=True)
 class Similarity(RowTaskType):
-    """Trained on the classes of pairs, scored by the cosine of two texts against a value for each pair.
+    """Trained on the classes of pairs, scored by the cosine of two texts against a value for each pair (Sentence-BERT,
+    arXiv 1908.10084, sections 3 and 6).
 
     Args:
         least, most: the range of the values.
@@ -146,13 +140,9 @@ class Similarity(RowTaskType):
             cause = f"{key} is trained by a classifier on two texts that are read apart"
             raise UserError(cause, "set finetune/head=siamese finetune.head.parts=[u,v,difference]")
 
-    def check_examples(self, rows: Sequence[Example], key: str) -> None:
-        if len({row.label for row in rows}) < 2:
-            raise UserError(f"{key}: all training examples have the same label", "use a train split with every class")
-
     def count_labels(self, rows: Sequence[Example]) -> dict[str, int]:
         """Classes by their numbers; values are rounded to whole numbers."""
-        return {str(value): count for value, count in sorted(Counter(round(row.label) for row in rows).items())}
+        return count_rounded(rows)
 
     def score(self, predictions: Sequence[Any] | Array, examples: Sequence[Example]) -> dict[str, float]:
         """Predictions are cosines, [N, 1] or [N]."""
@@ -161,3 +151,8 @@ class Similarity(RowTaskType):
     def predict_baselines(self, train: Sequence[Example], validation: Sequence[Example]) -> Mapping[str, Any]:
         """The same value for all, and the cosine of bags of words."""
         return {"majority": np.zeros(len(validation)), "bag_of_words": compare_words(train, validation)}
+
+
+def count_rounded(rows: Sequence[Example]) -> dict[str, int]:
+    """{label, rounded to a whole number: examples}, sorted by label."""
+    return {str(label): count for label, count in sorted(Counter(round(row.label) for row in rows).items())}

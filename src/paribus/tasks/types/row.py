@@ -1,4 +1,4 @@
-"""Tasks with one label per example: the output of a classifier, or one of a few words."""
+"""Tasks with one label per example, which a classifier reads off one vector of a row."""
 
 from __future__ import annotations
 
@@ -12,22 +12,10 @@ import numpy as np
 from paribus.core.errors import UserError
 from paribus.core.settings import FineTuning
 from paribus.models.heads.choices import TextCNN
-from paribus.tasks.examples import Example, normalize
+from paribus.tasks.examples import Example
 from paribus.tasks.metrics import score_labels
-from paribus.tasks.prompts import Parts, index_texts
-from paribus.tasks.rows import (
-    GPT,
-    Rows,
-    count_tokens,
-    encode,
-    encode_apart,
-    encode_both_orders,
-    encode_windows,
-    frame_of,
-    tokenize,
-)
+from paribus.tasks.rows import GPT, TaskRows, encode, encode_apart, encode_both_orders, encode_windows, frame_of
 from paribus.tasks.types.base import Pooler, TaskType
-from paribus.tasks.types.verbal import Verbalized
 
 if TYPE_CHECKING:
     from paribus.data.sequences import Array
@@ -36,9 +24,6 @@ if TYPE_CHECKING:
     from paribus.models.ensemble import Ensemble
     from paribus.models.heads.head import Head, RowLoss
     from paribus.models.network import Batch, Network
-
-SPARE = 2  # tokens that the model may write beyond the longest word and its end
-UNKNOWN = "unknown_rate"  # share of answers that are none of the task's words
 
 
 class RowTaskType(TaskType):
@@ -104,11 +89,12 @@ class RowTaskType(TaskType):
 
     def encode(
         self, examples: Sequence[Example], tokenizer: Tokenizer, vocabulary: Vocabulary, settings: FineTuning
-    ) -> Rows:
+    ) -> TaskRows:
         length, windows = settings.length, settings.head.windows
         if windows.several:
-            stride, most = windows.stride, windows.most
-            return encode_windows(examples, tokenizer, vocabulary, length, stride, most, settings.batch_size)
+            return encode_windows(
+                examples, tokenizer, vocabulary, length, windows.stride, windows.most, settings.batch_size
+            )
         if settings.head.pairs:
             return encode_apart(examples, tokenizer, vocabulary, length, 2 * settings.batch_size)
         if self.reads_both(settings):
@@ -126,10 +112,10 @@ class RowTaskType(TaskType):
     def make_head(self, settings: FineTuning, model: Network, seed: int, pooler: Pooler | None = None) -> Head:
         from paribus.models.heads.choices import BothOrders, RowAnswer
 
-        own = replace(settings.head, windows=BothOrders()) if self.reads_both(settings) else settings.head
-        given = pooler if settings.head.pretrained_pooler else None
-        answer = RowAnswer(self.width, self.make_loss(settings), self.answer_range(settings), given)
-        head: Head = own.for_rows(model, answer, seed)
+        form = replace(settings.head, windows=BothOrders()) if self.reads_both(settings) else settings.head
+        pretrained = pooler if settings.head.pretrained_pooler else None
+        answer = RowAnswer(self.width, self.make_loss(settings), self.answer_range(settings), pretrained)
+        head: Head = form.for_rows(model, answer, seed)
         return head
 
     def make_loss(self, settings: FineTuning) -> RowLoss:
@@ -144,7 +130,12 @@ class RowTaskType(TaskType):
         logits: Array = head.logits(model(name_places([head], batch)), batch).float().cpu().numpy()
         return logits
 
-    def predict(self, outputs_N: Sequence[Any], rows: Rows, examples: Sequence[Example]) -> Array:
+    def check_examples(self, rows: Sequence[Any], key: str) -> None:
+        if len({row.label for row in rows}) < 2:
+            needed = "every class" if self.classes else "other labels"
+            raise UserError(f"{key}: all training examples have the same label", f"use a train split with {needed}")
+
+    def predict(self, outputs_N: Sequence[Any], rows: TaskRows, examples: Sequence[Example]) -> Array:
         """The outputs themselves, [N, width]."""
         return np.stack(outputs_N)
 
@@ -152,47 +143,3 @@ class RowTaskType(TaskType):
         """Predictions are outputs [N, width], or classes or values [N]."""
         labels_N = np.array([row.label for row in examples])
         return score_labels(self.metrics, np.asarray(predictions), labels_N, self.width)
-
-
-class WordTaskType(Verbalized):
-    """The label in words, one of `words`. Any other answer is wrong, and is counted."""
-
-    @property
-    @abstractmethod
-    def words(self) -> tuple[str, ...]:
-        """Every right answer that there is."""
-
-    def source(self, example: Example) -> Parts:
-        return self.fields.announce(example.text, example.pair)
-
-    def most_tokens(self, tokenizer: Tokenizer, settings: FineTuning) -> int:
-        return int(count_tokens(tokenize(self.words, tokenizer)).max()) + 1 + SPARE
-
-    def check_tokenizer(self, tokenizer: Tokenizer, settings: FineTuning) -> None:
-        """Also checks that every word fits, and that the tokenizer spells no two words alike."""
-        super().check_tokenizer(tokenizer, settings)
-        ids = tokenize(self.words, tokenizer)
-        length_N, room, name = count_tokens(ids), settings.target_length, self.fields.name
-        longest = int(length_N.max()) + 1
-        if longest > room:
-            word = self.words[int(length_N.argmax())]
-            raise UserError(
-                f"finetune.target_length={room} cuts the label {word!r} of {name}", f"raise it to {longest}"
-            )
-        spelled = self._spell(tokenizer)
-        first = index_texts(spelled)
-        for place, text in enumerate(spelled):
-            if (other := first[normalize(text)]) != place:
-                raise UserError(
-                    f"the tokenizer reads the labels {self.words[other]!r} and {self.words[place]!r} of {name} alike",
-                    "raise tokenizer.vocab_size, or train the tokenizer on text that has their letters",
-                )
-
-    def _spell(self, tokenizer: Tokenizer) -> list[str]:
-        """The words as the tokenizer reads them."""
-        return tokenizer.texts([ids.tolist() for ids in tokenize(self.words, tokenizer)])
-
-    def find_words(self, texts: Sequence[str], tokenizer: Tokenizer) -> Array:
-        """Int64 [N]: which word each text is, as the tokenizer spells it; -1 if it is none."""
-        known = index_texts(self._spell(tokenizer))
-        return np.array([known.get(normalize(text), -1) for text in texts], np.int64)

@@ -17,8 +17,8 @@ import numpy as np
 from paribus.core.errors import UserError
 from paribus.core.settings import FineTuning
 from paribus.tasks.baselines import choose_by_words
-from paribus.tasks.examples import Choice
-from paribus.tasks.rows import Encoded, Rows, locate, tokenize
+from paribus.tasks.examples import ChoiceExample
+from paribus.tasks.rows import FramedRows, TaskRows, locate, tokenize
 from paribus.tasks.types.base import LOSSES, Pooler, TaskType
 
 if TYPE_CHECKING:
@@ -46,8 +46,18 @@ class Totals(NamedTuple):
     wrong_K: Array
 
 
+class ScoredRow(NamedTuple):
+    """One row of `ScoredRows` (L tokens)."""
+
+    ids_L: Array
+    scored_L: Array
+    example: int
+    option: int
+    bare: bool
+
+
 @dataclass(frozen=True)
-class ScoredRows(Encoded):
+class ScoredRows(FramedRows):
     """Rows `[CLS] text option`, or `[CLS] option`. `label_N` is the number of the example."""
 
     scored_T: Array  # bool: the token counts
@@ -56,11 +66,11 @@ class ScoredRows(Encoded):
 
     def batch(self, row_B: Array, multiple: int) -> Arrays:
         """Also `slot_P`, the flat places before the tokens that count, `target_P`, and `asked_P`, their rows."""
-        found = super().batch(row_B, multiple)
+        batch = super().batch(row_B, multiple)
         at_BL, real_BL = locate(self.start_N[row_B], self.length_N[row_B], multiple)
         place_P = np.flatnonzero(real_BL & self.scored_T[at_BL])
-        targets = {"slot_P": place_P - 1, "target_P": found["ids_BL"].reshape(-1)[place_P]}
-        return {**found, **targets, "asked_P": place_P // real_BL.shape[1]}
+        targets = {"slot_P": place_P - 1, "target_P": batch["ids_BL"].reshape(-1)[place_P]}
+        return {**batch, **targets, "asked_P": place_P // real_BL.shape[1]}
 
     def split(self, row_B: Array) -> list[Array]:
         """Parts of at most `MOST` tokens, or of one row."""
@@ -94,7 +104,7 @@ class Scored(TaskType):
     metrics: tuple[str, ...] = CHOSEN
     stride: int | None = None
     known_metrics: ClassVar[tuple[str, ...]] = (*CHOSEN, *LIKELY, GREEDY)
-    example_class: ClassVar[type] = Choice
+    example_class: ClassVar[type] = ChoiceExample
     trained: ClassVar[bool] = False
     speaks: ClassVar[bool] = True
 
@@ -112,16 +122,16 @@ class Scored(TaskType):
         """Nothing is trained, and the head is that of pre-training."""
         return [*super().find_unread(settings), "truncation", "format", "head", "head_lr", *LOSSES]
 
-    def check_examples(self, rows: Sequence[Choice], key: str) -> None:
+    def check_examples(self, rows: Sequence[ChoiceExample], key: str) -> None:
         """Nothing is learned from them."""
 
-    def count_labels(self, rows: Sequence[Choice]) -> dict[str, int]:
+    def count_labels(self, rows: Sequence[ChoiceExample]) -> dict[str, int]:
         """By the place of the right option; texts alone have one."""
-        found = np.bincount([row.label for row in rows], minlength=max(1, len(self.classes)))
-        return dict(zip(self.classes or ("text",), found.tolist(), strict=True))
+        counts = np.bincount([row.label for row in rows], minlength=max(1, len(self.classes)))
+        return dict(zip(self.classes or ("text",), counts.tolist(), strict=True))
 
     def encode(
-        self, examples: Sequence[Choice], tokenizer: Tokenizer, vocabulary: Vocabulary, settings: FineTuning
+        self, examples: Sequence[ChoiceExample], tokenizer: Tokenizer, vocabulary: Vocabulary, settings: FineTuning
     ) -> ScoredRows:
         """Raises UserError for an option without a token that counts, and for one that does not fit behind its text."""
         room = settings.length - 1
@@ -130,14 +140,50 @@ class Scored(TaskType):
             raise UserError(cause, "raise finetune.length")
         texts = tokenize([" ".join(filter(None, (row.text, row.question))) for row in examples], tokenizer)
         options = iter(tokenize([option for row in examples for option in row.options], tokenizer))
-        found = _RowList(vocabulary, room, self.stride or max(1, room // 2), [], [], [], [], [])
-        bare = "accuracy_unconditional" in self.metrics
-        for number, (row, text) in enumerate(zip(examples, texts, strict=True)):
-            for place, option in zip(range(len(row.options)), options, strict=False):
-                found.add(number, place, row, text, option, windowed=not (self.classes or len(text)))
-                if bare:
-                    found.add(number, place, row, text[:0], option, bare=True)
-        return found.rows()
+        rows: list[ScoredRow] = []
+        for number, (row, text_T) in enumerate(zip(examples, texts, strict=True)):
+            for place, option_T in zip(range(len(row.options)), options, strict=False):
+                rows += self._cut(row, number, place, text_T, option_T, vocabulary, room)
+                if "accuracy_unconditional" in self.metrics:
+                    bare = self._cut(row, number, place, text_T[:0], option_T, vocabulary, room)
+                    rows += [scored._replace(bare=True) for scored in bare]
+        length_N = np.array([len(row.ids_L) for row in rows])
+        ids_T = np.concatenate([row.ids_L for row in rows]).astype(np.int32)
+        return ScoredRows(
+            ids_T=ids_T,
+            part_T=np.zeros(len(ids_T), np.uint8),
+            start_N=np.cumsum(length_N) - length_N,
+            length_N=length_N,
+            label_N=np.array([row.example for row in rows]),
+            pad=vocabulary.pad,
+            scored_T=np.concatenate([row.scored_L for row in rows]),
+            option_N=np.array([row.option for row in rows]),
+            bare_N=np.array([row.bare for row in rows]),
+        )
+
+    def _cut(
+        self,
+        row: ChoiceExample,
+        number: int,
+        place: int,
+        text_T: Array,
+        option_T: Array,
+        vocabulary: Vocabulary,
+        room: int,
+    ) -> Iterator[ScoredRow]:
+        """The row of an option, or the windows of a text alone."""
+        ids_T = np.concatenate([text_T, option_T]).astype(np.int32)
+        counts_T = ~np.isin(ids_T, vocabulary.specials) & (np.arange(len(ids_T)) >= len(text_T))
+        if not counts_T.any():
+            raise UserError(f"the option {row.options[place][:40]!r} has no known token", "leave the example out")
+        if len(ids_T) > room and (self.classes or len(text_T)):
+            size = len(ids_T) + 1
+            cause = f"the prompt {row.text[:40]!r} has {size} tokens with an option: finetune.length={room + 1}"
+            mend = f"set finetune.length={size} and model.positions to {size} or more, or leave the example out"
+            raise UserError(cause, mend)
+        for begin, first, end in plan_windows(len(ids_T), room, self.stride or max(1, room // 2)):
+            scored_L = np.concatenate([[False], counts_T[begin:end] & (np.arange(begin, end) >= first)])
+            yield ScoredRow(np.concatenate([[vocabulary.cls], ids_T[begin:end]]), scored_L, number, place, False)
 
     def make_head(self, settings: FineTuning, model: Network, seed: int, pooler: Pooler | None = None) -> Head:
         """The head on tokens; `pooler`: its weights after pre-training."""
@@ -160,7 +206,7 @@ class Scored(TaskType):
         )
         return total_B2
 
-    def predict(self, outputs_N: Sequence[Any], rows: Rows, examples: Sequence[Choice]) -> list[Totals]:
+    def predict(self, outputs_N: Sequence[Any], rows: TaskRows, examples: Sequence[ChoiceExample]) -> list[Totals]:
         """What each example's options come to."""
         assert isinstance(rows, ScoredRows)
         first_N = np.cumsum([0, *(len(row.options) for row in examples)])
@@ -168,33 +214,34 @@ class Scored(TaskType):
         full_N = ~rows.bare_N
         kinds = (score_N * full_N, score_N * rows.bare_N, rows.tokens_N * full_N, wrong_N * full_N)
         sums = [np.bincount(at_N, weights, minlength=first_N[-1]) for weights in kinds]
-        return [Totals(*(found[begin:end] for found in sums)) for begin, end in pairwise(first_N.tolist())]
+        return [Totals(*(sum_X[begin:end] for sum_X in sums)) for begin, end in pairwise(first_N.tolist())]
 
-    def score(self, predictions: Sequence[Any] | Array, examples: Sequence[Choice]) -> dict[str, float]:
+    def score(self, predictions: Sequence[Any] | Array, examples: Sequence[ChoiceExample]) -> dict[str, float]:
         """Predictions are `Totals`."""
         pairs = list(zip(predictions, examples, strict=True))
-        found: dict[str, float] = {}
+        values: dict[str, float] = {}
         for name in self.metrics:
             if name in CHOSEN:
                 right = [int(_compare(name, totals, row.options).argmax()) == row.label for totals, row in pairs]
-                found[name] = float(np.mean(right))
+                values[name] = float(np.mean(right))
             elif name == GREEDY:
-                found[name] = float(np.mean([totals.wrong_K[row.label] == 0 for totals, row in pairs]))
+                values[name] = float(np.mean([totals.wrong_K[row.label] == 0 for totals, row in pairs]))
             else:
-                total = sum(float(totals.score_K[row.label]) for totals, row in pairs)
-                found[name] = _measure(name, total, pairs)
-        return found
+                values[name] = _measure_likelihood(name, pairs)
+        return values
 
-    def predict_baselines(self, train: Sequence[Choice], validation: Sequence[Choice]) -> Mapping[str, Any]:
+    def predict_baselines(
+        self, train: Sequence[ChoiceExample], validation: Sequence[ChoiceExample]
+    ) -> Mapping[str, Any]:
         """The place that is right most often, and a linear model on the words; of texts alone none."""
         if not self.classes:
             return {}
         most = np.full(len(validation), np.bincount([row.label for row in train]).argmax())
-        named = {"majority": most, "bag_of_words": choose_by_words(train, validation)}
-        kinds = np.eye(len(self.classes))
-        plain = np.zeros(len(self.classes))
+        chosen = {"majority": most, "bag_of_words": choose_by_words(train, validation)}
+        one_KK, zero_K = np.eye(len(self.classes)), np.zeros(len(self.classes))
         return {
-            name: [Totals(kinds[at], plain, plain + 1, 1 - kinds[at]) for at in found] for name, found in named.items()
+            name: [Totals(one_KK[at], zero_K, zero_K + 1, 1 - one_KK[at]) for at in places]
+            for name, places in chosen.items()
         }
 
 
@@ -207,19 +254,22 @@ def _compare(name: str, totals: Totals, options: Sequence[str]) -> Array:
         return score_K - bare_K
     if name == "accuracy_token":
         return score_K / tokens_K
-    read = [option.strip() for option in options]
-    size_K: Array = np.array([len(text if name == "accuracy_character" else text.encode()) for text in read])
+    texts = [option.strip() for option in options]
+    size_K: Array = np.array([len(text if name == "accuracy_character" else text.encode()) for text in texts])
     return score_K / size_K
 
 
-def _measure(name: str, total: float, pairs: Sequence[tuple[Totals, Choice]]) -> float:
-    """A measure of how likely the right options are, given the sum of their log-probabilities in nats."""
+def _measure_likelihood(name: str, pairs: Sequence[tuple[Totals, ChoiceExample]]) -> float:
+    """How likely all right options are together."""
+    total = sum(float(totals.score_K[row.label]) for totals, row in pairs)  # nats
     texts = [row.options[row.label] for _, row in pairs]
     if name == "bits_per_byte":
         return -total / math.log(2) / sum(len(text.encode()) for text in texts)
     if name == "word_perplexity":
-        return math.exp(min(700.0, -total / sum(len(text.split()) for text in texts)))
-    return math.exp(min(700.0, -total / sum(float(totals.tokens_K[row.label]) for totals, row in pairs)))
+        size: float = sum(len(text.split()) for text in texts)
+    else:
+        size = sum(float(totals.tokens_K[row.label]) for totals, row in pairs)
+    return math.exp(min(700.0, -total / size))  # a hopeless model is very perplexed, not an overflow
 
 
 def plan_windows(tokens: int, room: int, stride: int) -> Iterator[tuple[int, int, int]]:
@@ -232,59 +282,3 @@ def plan_windows(tokens: int, room: int, stride: int) -> Iterator[tuple[int, int
         yield begin, done, end
         if end == tokens:
             return
-
-
-@dataclass(frozen=True)
-class _RowList:
-    """The rows of all examples, collected one by one."""
-
-    vocabulary: Vocabulary
-    room: int
-    stride: int
-    ids: list[Array]
-    scored: list[Array]
-    examples: list[int]
-    options: list[int]
-    bare_rows: list[bool]
-
-    def add(
-        self,
-        number: int,
-        place: int,
-        row: Choice,
-        text: Array,
-        option: Array,
-        bare: bool = False,
-        windowed: bool = False,
-    ) -> None:
-        """Append the row of an option, or the windows of a text."""
-        ids_T = np.concatenate([text, option]).astype(np.int32)
-        counts_T = ~np.isin(ids_T, self.vocabulary.specials) & (np.arange(len(ids_T)) >= len(text))
-        if not counts_T.any():
-            raise UserError(f"the option {row.options[place][:40]!r} has no known token", "leave the example out")
-        if len(ids_T) > self.room and not windowed:
-            own = len(ids_T) + 1
-            cause = f"the prompt {row.text[:40]!r} has {own} tokens with an option: finetune.length={self.room + 1}"
-            mend = f"set finetune.length={own} and model.positions to {own} or more, or leave the example out"
-            raise UserError(cause, mend)
-        for begin, first, end in plan_windows(len(ids_T), self.room, self.stride):
-            self.ids.append(np.concatenate([[self.vocabulary.cls], ids_T[begin:end]]))
-            self.scored.append(np.concatenate([[False], counts_T[begin:end] & (np.arange(begin, end) >= first)]))
-            self.examples.append(number)
-            self.options.append(place)
-            self.bare_rows.append(bare)
-
-    def rows(self) -> ScoredRows:
-        length_N = np.array([len(ids) for ids in self.ids])
-        ids_T = np.concatenate(self.ids).astype(np.int32)
-        return ScoredRows(
-            ids_T,
-            np.zeros(len(ids_T), np.uint8),
-            np.cumsum(length_N) - length_N,
-            length_N,
-            np.array(self.examples),
-            self.vocabulary.pad,
-            np.concatenate(self.scored),
-            np.array(self.options),
-            np.array(self.bare_rows),
-        )

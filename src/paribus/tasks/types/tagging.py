@@ -9,13 +9,14 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from paribus.core.errors import UserError
 from paribus.core.settings import FineTuning
 from paribus.tasks.baselines import tag_by_words
-from paribus.tasks.examples import Tagged
+from paribus.tasks.examples import TaggedExample
 from paribus.tasks.metrics import is_bio, score_spans
-from paribus.tasks.rows import Encoded, Rows, frame, locate, no_room
+from paribus.tasks.rows import FramedRows, TaskRows, frame, locate, no_room
 from paribus.tasks.types.base import LOSSES, Pooler, TaskType, find_unread_by_tokens
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ SPAN_METRICS = ("f1", "precision", "recall")
 
 
 @dataclass(frozen=True)
-class TaggedRows(Encoded):
+class TaggedRows(FramedRows):
     """Rows of a sentence each, or of a part of a sentence that is too long. `label_N` is the number of the example."""
 
     tag_T: Array  # int64: the tag of a word at its first token, elsewhere `NO_TAG`
@@ -39,11 +40,11 @@ class TaggedRows(Encoded):
 
     def batch(self, row_B: Array, multiple: int) -> Arrays:
         """Also `tag_BL`, and the count of `words`."""
-        found = super().batch(row_B, multiple)
+        batch = super().batch(row_B, multiple)
         at_BL, real_BL = locate(self.start_N[row_B], self.length_N[row_B], multiple)
         tag_BL = np.where(real_BL, self.tag_T[at_BL], NO_TAG)
-        counts = {**found["counts"], "words": int((tag_BL != NO_TAG).sum())}
-        return {**found, "tag_BL": tag_BL, "counts": counts}
+        counts = {**batch["counts"], "words": int((tag_BL != NO_TAG).sum())}
+        return {**batch, "tag_BL": tag_BL, "counts": counts}
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class Tagging(TaskType):
     metrics: tuple[str, ...] = ("f1",)
     crf: bool = False
     known_metrics: ClassVar[tuple[str, ...]] = (*SPAN_METRICS, "accuracy")
-    example_class: ClassVar[type] = Tagged
+    example_class: ClassVar[type] = TaggedExample
 
     def check(self, key: str) -> None:
         super().check(key)
@@ -76,24 +77,27 @@ class Tagging(TaskType):
         """A long sentence continues in a further row, each word is tagged separately, and a CRF has its own loss."""
         return [*super().find_unread(settings), *find_unread_by_tokens(settings), *(LOSSES if self.crf else ())]
 
-    def check_examples(self, rows: Sequence[Tagged], key: str) -> None:
+    def check_examples(self, rows: Sequence[TaggedExample], key: str) -> None:
         if len({tag for row in rows for tag in row.tags}) < 2:
             raise UserError(f"{key}: all training words have the same tag", "use a train split with every tag")
 
-    def count_labels(self, rows: Sequence[Tagged]) -> dict[str, int]:
+    def count_labels(self, rows: Sequence[TaggedExample]) -> dict[str, int]:
         """{tag: number of words}."""
         counts = Counter(tag for row in rows for tag in row.tags)
         return {name: counts[tag] for tag, name in enumerate(self.classes)}
 
     def encode(
-        self, examples: Sequence[Tagged], tokenizer: Tokenizer, vocabulary: Vocabulary, settings: FineTuning
+        self, examples: Sequence[TaggedExample], tokenizer: Tokenizer, vocabulary: Vocabulary, settings: FineTuning
     ) -> TaggedRows:
         """Words are joined by single spaces in every language."""
         room = settings.length - 2
         if room < 1:
             raise no_room(settings.length)
         batch, span_T2 = tokenizer.locate([" ".join(row.words) for row in examples])
-        found = _RowList([], [], [], [])
+        numbers: list[int] = []
+        texts: list[Array] = []
+        tags: list[ArrayLike] = []
+        words: list[ArrayLike] = []
         end = 0
         for number, (row, length) in enumerate(zip(examples, batch.length_S.tolist(), strict=True)):
             here = slice(end, end := end + length)
@@ -101,8 +105,12 @@ class Tagging(TaskType):
             tag_T = np.where(word_T >= 0, np.array(row.tags)[word_T], NO_TAG)
             for at in range(0, max(1, length), room):
                 part = slice(at, at + room)
-                found.add(number, batch.ids_T[here][part], tag_T[part], word_T[part])
-        return found.rows(vocabulary)
+                numbers.append(number)
+                texts.append(batch.ids_T[here][part])
+                tags += [NO_TAG], tag_T[part], [NO_TAG]  # [CLS] and [SEP] start no word
+                words += [-1], word_T[part], [-1]
+        rows = frame([texts], np.array(numbers, np.int64), vocabulary)
+        return TaggedRows(**vars(rows), tag_T=np.concatenate(tags), word_T=np.concatenate(words))
 
     def make_head(self, settings: FineTuning, model: Network, seed: int, pooler: Pooler | None = None) -> Head:
         """The head reads no pooler."""
@@ -122,36 +130,37 @@ class Tagging(TaskType):
         tag_BL: Array = head.answer(model(batch), batch).cpu().numpy()
         return tag_BL
 
-    def predict(self, outputs_N: Sequence[Any], rows: Rows, examples: Sequence[Tagged]) -> list[list[int]]:
+    def predict(self, outputs_N: Sequence[Any], rows: TaskRows, examples: Sequence[TaggedExample]) -> list[list[int]]:
         """A tag for each word."""
         assert isinstance(rows, TaggedRows)
-        found = [np.zeros(len(row.words), np.int64) for row in examples]
+        tags = [np.zeros(len(row.words), np.int64) for row in examples]
         places = zip(rows.label_N.tolist(), rows.start_N.tolist(), rows.length_N.tolist(), strict=True)
         for tag_L, (number, start, length) in zip(outputs_N, places, strict=True):
             word_L = rows.word_T[start : start + length]
             first_L = word_L >= 0
-            found[number][word_L[first_L]] = tag_L[:length][first_L]
-        return [tag_W.tolist() for tag_W in found]
+            tags[number][word_L[first_L]] = tag_L[:length][first_L]
+        return [tag_W.tolist() for tag_W in tags]
 
-    def score(self, predictions: Sequence[Any] | Array, examples: Sequence[Tagged]) -> dict[str, float]:
+    def score(self, predictions: Sequence[Any] | Array, examples: Sequence[TaggedExample]) -> dict[str, float]:
         """Accuracy over words, the other metrics over spans."""
         given = [row.tags for row in examples]
         pairs = [g == p for g, p in zip(chain(*given), chain(*predictions), strict=True)]
         values = {"accuracy": sum(pairs) / len(pairs)}
         if set(SPAN_METRICS) & set(self.metrics):
-            values |= score_spans(self._names(predictions), self._names(given))
+            names = ([[self.classes[tag] for tag in row] for row in rows] for rows in (predictions, given))
+            values |= score_spans(*names)
         return {name: values[name] for name in self.metrics}
 
-    def _names(self, rows: Sequence[Sequence[int]] | Array) -> list[list[str]]:
-        return [[self.classes[tag] for tag in row] for row in rows]
-
-    def predict_baselines(self, train: Sequence[Tagged], validation: Sequence[Tagged]) -> Mapping[str, Any]:
+    def predict_baselines(
+        self, train: Sequence[TaggedExample], validation: Sequence[TaggedExample]
+    ) -> Mapping[str, Any]:
         """The most frequent tag, that of each word, and a linear model on the words around."""
         counts: dict[str, Counter[int]] = defaultdict(Counter)
-        for word, tag in ((w, t) for row in train for w, t in zip(row.words, row.tags, strict=True)):
-            counts[word][tag] += 1
+        for row in train:
+            for word, tag in zip(row.words, row.tags, strict=True):
+                counts[word][tag] += 1
         most = sum(counts.values(), Counter[int]()).most_common(1)[0][0]
-        known = {word: found.most_common(1)[0][0] for word, found in counts.items()}
+        known = {word: tags.most_common(1)[0][0] for word, tags in counts.items()}
         return {
             "majority": [[most] * len(row.words) for row in validation],
             "most_frequent_tag": [[known.get(word, most) for word in row.words] for row in validation],
@@ -168,23 +177,3 @@ def find_first_tokens(words: Sequence[str], end_T: Array) -> Array:
     word_T = np.searchsorted(begin_W, np.maximum(end_T - 1, 0), side="right") - 1
     first_T = np.diff(word_T, prepend=-1) > 0
     return np.where(first_T, word_T, -1)
-
-
-@dataclass(frozen=True)
-class _RowList:
-    """The rows of all sentences, collected one by one."""
-
-    number: list[int]
-    ids: list[Array]
-    tags: list[Array]
-    words: list[Array]
-
-    def add(self, number: int, ids_T: Array, tag_T: Array, word_T: Array) -> None:
-        self.number.append(number)
-        self.ids.append(ids_T)
-        self.tags.append(np.concatenate([[NO_TAG], tag_T, [NO_TAG]]))
-        self.words.append(np.concatenate([[-1], word_T, [-1]]))
-
-    def rows(self, vocabulary: Vocabulary) -> TaggedRows:
-        framed = frame([self.ids], np.array(self.number, np.int64), vocabulary)
-        return TaggedRows(**vars(framed), tag_T=np.concatenate(self.tags), word_T=np.concatenate(self.words))

@@ -13,11 +13,11 @@ from functools import cached_property
 import numpy as np
 
 from paribus.data.sequences import Array, Arrays
-from paribus.tasks.rows import Rows
+from paribus.tasks.rows import TaskRows
 
 
 @dataclass(frozen=True)
-class NamedRows(Rows):
+class NamedRows(TaskRows):
     """The rows of a task, whose batches name it as `task`.
 
     `slots` are further arrays, one entry per row, for losses beside the task's own (a second label, the logits of a
@@ -25,7 +25,7 @@ class NamedRows(Rows):
     """
 
     task: str
-    rows: Rows
+    rows: TaskRows
     slots: Mapping[str, Array] = field(default_factory=dict)
 
     @cached_property
@@ -43,7 +43,7 @@ class NamedRows(Rows):
 
 
 @dataclass(frozen=True)
-class SeveralTasks(Rows):
+class SeveralTasks(TaskRows):
     """The rows of several tasks, one task after the other. A step over rows of several tasks is `split` into batches
     of one task each, so that every loss has its own head and denominator.
     """

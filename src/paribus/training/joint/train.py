@@ -21,7 +21,7 @@ from paribus.core.settings import Profile as Settings
 from paribus.data.sequences import Array
 from paribus.runs.tracker import Tracked
 from paribus.tasks.mixtures import deal
-from paribus.tasks.rows import Rows, order
+from paribus.tasks.rows import TaskRows, order
 from paribus.training.callbacks import LAST, Bar, LastCheckpoint, TaskCurve, saved_steps
 from paribus.training.description import Run
 from paribus.training.joint.rows import NamedRows, SeveralTasks
@@ -105,7 +105,7 @@ class JointSteps:
         return [turn + self.rows.first(place) for turn in found]
 
 
-def joint_steps(run: Run, encoded: Mapping[str, Rows], seed: int) -> JointSteps:
+def joint_steps(run: Run, encoded: Mapping[str, TaskRows], seed: int) -> JointSteps:
     """The steps over the training rows of all tasks, with the seed of a fine-tuning."""
     tasks = [NamedRows(name, rows) for name, rows in sorted(encoded.items())]
     own = int(digest([run.root_seed, "joint", seed], 15), 16)

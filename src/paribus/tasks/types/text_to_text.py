@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
 
 from paribus.core.errors import UserError
 from paribus.core.settings import FineTuning
 from paribus.corruption.collators.text_to_text import EncoderDecoderCollator, SingleStreamCollator
-from paribus.tasks.baselines import retrieve_targets
-from paribus.tasks.examples import Transfer
-from paribus.tasks.metrics import TEXT_METRICS, score_texts
-from paribus.tasks.prompts import Fields, Parts, Ragged, TextRows, encode_sources, encode_targets
-from paribus.tasks.rows import Rows, head_tokens, no_room, tokenize
+from paribus.tasks.examples import Example, normalize
+from paribus.tasks.prompts import Fields, Parts, Ragged, TextRows, encode_sources, encode_targets, index_texts
+from paribus.tasks.rows import TaskRows, count_tokens, head_tokens, no_room, tokenize
 from paribus.tasks.types.base import LOSSES, Pooler, TaskType
 
 if TYPE_CHECKING:
@@ -25,6 +23,9 @@ if TYPE_CHECKING:
     from paribus.models.ensemble import Ensemble
     from paribus.models.heads.head import Head, TokenHead
     from paribus.models.network import Batch, Network
+
+SPARE = 2  # tokens that the model may write beyond the longest word and its end
+UNKNOWN = "unknown_rate"  # share of answers that are none of the task's words
 
 
 class TextTaskType(TaskType):
@@ -96,7 +97,7 @@ class TextTaskType(TaskType):
 
         return greedy(model, cast("TokenHead", head), batch, int(batch["most"]))
 
-    def predict(self, outputs_N: Sequence[Any], rows: Rows, examples: Sequence[Any]) -> Sequence[Any] | Array:
+    def predict(self, outputs_N: Sequence[Any], rows: TaskRows, examples: Sequence[Any]) -> Sequence[Any] | Array:
         tokenizer: Tokenizer = cast(Any, rows).tokenizer
         return self.parse(tokenizer.texts(outputs_N), tokenizer)
 
@@ -118,37 +119,45 @@ class Verbalized(TextTaskType):
         return self.plain.predict_baselines(train, validation)
 
 
-@dataclass(frozen=True)
-class TransferType(TextTaskType):
-    """Any text for a text, scored against the one target."""
+class WordTaskType(Verbalized):
+    """The label in words, one of `words`. Any other answer is wrong, and is counted."""
 
-    fields: Fields
-    single: bool = False
-    metrics: tuple[str, ...] = ("rougeL", "exact_match")
-    known_metrics: ClassVar[tuple[str, ...]] = TEXT_METRICS
-    example_class: ClassVar[type] = Transfer
+    @property
+    @abstractmethod
+    def words(self) -> tuple[str, ...]:
+        """Every right answer that there is."""
 
-    def check_examples(self, rows: Sequence[Transfer], key: str) -> None:
-        if len({row.target for row in rows}) < 2:
-            raise UserError(f"{key}: all training examples have the same target", "use a train split with others")
-
-    def count_labels(self, rows: Sequence[Transfer]) -> dict[str, int]:
-        """The words of all targets, and the number of different targets."""
-        return {"words": sum(len(row.target.split()) for row in rows), "different": len({row.target for row in rows})}
-
-    def source(self, example: Transfer) -> Parts:
+    def source(self, example: Example) -> Parts:
         return self.fields.announce(example.text, example.pair)
 
-    def target(self, example: Transfer) -> str:
-        return example.target
+    def most_tokens(self, tokenizer: Tokenizer, settings: FineTuning) -> int:
+        return int(count_tokens(tokenize(self.words, tokenizer)).max()) + 1 + SPARE
 
-    def parse(self, texts: Sequence[str], tokenizer: Tokenizer) -> Sequence[str]:
-        return texts
+    def check_tokenizer(self, tokenizer: Tokenizer, settings: FineTuning) -> None:
+        """Also checks that every word fits, and that the tokenizer spells no two words alike."""
+        super().check_tokenizer(tokenizer, settings)
+        ids = tokenize(self.words, tokenizer)
+        length_N, room, name = count_tokens(ids), settings.target_length, self.fields.name
+        longest = int(length_N.max()) + 1
+        if longest > room:
+            word = self.words[int(length_N.argmax())]
+            raise UserError(
+                f"finetune.target_length={room} cuts the label {word!r} of {name}", f"raise it to {longest}"
+            )
+        spelled = self._spell(tokenizer)
+        first = index_texts(spelled)
+        for place, text in enumerate(spelled):
+            if (other := first[normalize(text)]) != place:
+                raise UserError(
+                    f"the tokenizer reads the labels {self.words[other]!r} and {self.words[place]!r} of {name} alike",
+                    "raise tokenizer.vocab_size, or train the tokenizer on text that has their letters",
+                )
 
-    def score(self, predictions: Sequence[str] | Array, examples: Sequence[Transfer]) -> dict[str, float]:
-        return score_texts(self.metrics, list(predictions), [row.target for row in examples])
+    def _spell(self, tokenizer: Tokenizer) -> list[str]:
+        """The words as the tokenizer reads them."""
+        return tokenizer.texts([ids.tolist() for ids in tokenize(self.words, tokenizer)])
 
-    def predict_baselines(self, train: Sequence[Transfer], validation: Sequence[Transfer]) -> Mapping[str, Any]:
-        """The most frequent target, and that of the most similar training text."""
-        most = Counter(row.target for row in train).most_common(1)[0][0]
-        return {"majority": [most] * len(validation), "bag_of_words": retrieve_targets(train, validation)}
+    def find_words(self, texts: Sequence[str], tokenizer: Tokenizer) -> Array:
+        """Int64 [N]: which word each text is, as the tokenizer spells it; -1 if it is none."""
+        known = index_texts(self._spell(tokenizer))
+        return np.array([known.get(normalize(text), -1) for text in texts], np.int64)
