@@ -17,7 +17,7 @@ from paribus.finetuning.method import Full, Method
 from paribus.models import checkpoint
 from paribus.models.network import Network, named_generator
 from paribus.objectives.objective import Objective
-from paribus.optim.groups import Rates
+from paribus.optim.spec import Rates
 from paribus.tasks.examples import Examples
 from paribus.tasks.rows import GPT, Rows
 from paribus.tasks.types.base import Pooler, TaskType

@@ -15,9 +15,8 @@ from paribus.core.checksums import digest
 from paribus.finetuning.method import Method
 from paribus.models.network import Batch, Network, State, seed_dropout
 from paribus.objectives.objective import Objective
-from paribus.optim.groups import Rates
 from paribus.optim.lr_schedule import Schedule
-from paribus.optim.spec import OptimizerSpec
+from paribus.optim.spec import OptimizerSpec, Rates
 from paribus.training.distributed import add_up, counts_of_all, shard, unshared, whole
 from paribus.training.steps import Step
 
