@@ -65,7 +65,7 @@ class Encoder(Network):
         for change in spec.changes.values():
             change.alter(self)
         self.scores = [score for change in spec.changes.values() if (score := change.score(spec)) is not None]
-        self.share()
+        self.restore_sharing()
         prepare(self.backbone.encoder.layer[-1])
         self.compiled = False
 
@@ -171,7 +171,7 @@ class Encoder(Network):
             if "encoder.layer." in name and isinstance(module, nn.Linear):
                 yield name.rpartition(".")[2], name
 
-    def share(self) -> None:
+    def restore_sharing(self) -> None:
         _share(self.backbone.encoder.layer, self.spec)
 
     def checkpoint_config(self, head: nn.Module | None, pair: nn.Module | None) -> PretrainedConfig:

@@ -76,7 +76,7 @@ class TextEncoder(TextToText):
     def depth_of(self, parameter: str) -> int:
         return 0 if "embed_tokens" in parameter else super().depth_of(parameter)
 
-    def share(self) -> None:
+    def restore_sharing(self) -> None:
         """Nothing is shared inside an encoder."""
 
     @property

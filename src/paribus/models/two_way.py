@@ -67,6 +67,6 @@ class TwoWay(Network):
         for name, encoder in self.sides.items():
             yield from ((kind, f"{name}.backbone.{own}") for kind, own in encoder.matrices())
 
-    def share(self) -> None:
+    def restore_sharing(self) -> None:
         for encoder in self.sides.values():
-            encoder.share()
+            encoder.restore_sharing()
