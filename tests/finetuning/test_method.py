@@ -153,7 +153,7 @@ def test_layers_open_from_the_top_and_embeddings_last() -> None:
     assert [method.lowest(3, done) for done in (0.0, 0.24, 0.25, 0.5, 0.75, 0.99)] == [3, 3, 2, 1, 0, 0]
     assert [GradualUnfreezing(0.5).lowest(3, done) for done in (0.0, 0.13, 0.38, 0.9)] == [3, 2, 0, 0]
     encoder = backbone(config())
-    method.open(encoder, 0.0)
+    method.set_trainable(encoder, 0.0)
     moving = {encoder.depth_of(name) for name, p in encoder.named_parameters() if p.requires_grad}
     assert moving == {2}
 
@@ -163,7 +163,7 @@ def test_the_released_schedule_opens_the_head_then_the_top_layer_then_all() -> N
     opened = {}
     for done in (0.0, 0.24, 0.25, 0.49, 0.5, 0.99):
         encoder = backbone(config("model.layers=3"))
-        method.open(encoder, done)
+        method.set_trainable(encoder, done)
         opened[done] = {encoder.depth_of(name) for name, p in encoder.named_parameters() if p.requires_grad}
     everything = {0, 1, 2, 3}
     assert opened == {0.0: set(), 0.24: set(), 0.25: {3}, 0.49: {3}, 0.5: everything, 0.99: everything}

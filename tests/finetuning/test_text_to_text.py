@@ -147,7 +147,7 @@ def test_layers_of_both_stacks_have_the_rates_of_the_formula(method: str, gap: i
 
 
 def opened(model: TextToText, done: float) -> set[int]:
-    GradualUnfreezing().open(model, done)
+    GradualUnfreezing().set_trainable(model, done)
     return {model.depth_of(name) for name, parameter in model.named_parameters() if parameter.requires_grad}
 
 
@@ -159,7 +159,7 @@ def test_both_stacks_open_from_the_top_in_as_many_pieces_as_layers() -> None:
         {0, 2, 3, 4},
         {0, 1, 2, 3, 4},
     ]
-    GradualUnfreezing().open(model, 0.3)
+    GradualUnfreezing().set_trainable(model, 0.3)
     moving = {name for name, parameter in model.named_parameters() if parameter.requires_grad}
     assert {name.split(".")[1] for name in moving} == {"shared", "encoder", "decoder"}
     apart = model_of(config("model.layers=4", "model.head=separate"))  # its embeddings come last, as ULMFiT's

@@ -75,7 +75,7 @@ def test_layers_are_found(kind: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_flops_are_those_of_the_matrices(kind: str, tmp_path: Path) -> None:
     theirs, spec = save(kind, tmp_path), Pretrained(str(tmp_path))
-    inner = theirs.base_model.get_submodule(spec.shape.inside.stack)
+    inner = theirs.base_model.get_submodule(spec.shape.facts.stack)
     uses = 3 if kind == "albert" else 1
     weights = uses * sum(own.numel() for own in inner.parameters() if own.ndim == 2)
     per_token = spec.forward_flops(40, 40) / 40

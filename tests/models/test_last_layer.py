@@ -92,4 +92,4 @@ def test_left_to_right_and_compiled_forward_passes_are_whole() -> None:
     encoder = TINY.build(VOCABULARY, 0)
     encoder.compile()
     assert encoder.compiled
-    assert encoder._places(batch) is None
+    assert encoder._read_positions(batch) is None

@@ -20,7 +20,7 @@ from paribus.models.change import Rotary
 from paribus.models.heads.head import name_places
 from paribus.models.heads.vocabulary import MaskedLMHead
 from paribus.models.pretrained import Pretrained
-from paribus.models.rotary import Rotation
+from paribus.models.rotary import RotaryScore
 
 B, L, V = 3, 12, 40
 ROTARY = Bert(
@@ -74,7 +74,7 @@ def test_golden_scores() -> None:
     """The reference's query and key: their scores depend on the distance alone."""
     query, key = torch.tensor([1.0, 0, 0.5, -1]), torch.tensor([0.2, 0.3, -0.4, 1])
     query_LE, key_LE = (state.repeat(13, 1)[None, None] for state in (query, key))
-    turned, keys = (state[0, 0] for state in Rotation(4, 10000.0)(query_LE, key_LE, 1.0, None))
+    turned, keys = (state[0, 0] for state in RotaryScore(4, 10000.0)(query_LE, key_LE, 1.0, None))
     for at, seen, score in ((5, 3, -1.008200), (12, 10, -1.008200), (3, 5, -1.557778)):
         assert float(turned[at] @ keys[seen]) == pytest.approx(score, abs=1e-5)
     torch.testing.assert_close(turned[1], torch.tensor([0.540302, 0.841471, 0.509975, -0.994950]), atol=1e-6, rtol=0)
@@ -83,7 +83,7 @@ def test_golden_scores() -> None:
 @pytest.mark.parametrize("base", [10000.0, 100.0])
 def test_as_the_formula_forward_and_backward(base: float) -> None:
     state_BHLE = torch.randn(2, 3, L, 8, generator=torch.Generator().manual_seed(0), requires_grad=True)
-    turned, _ = Rotation(8, base)(state_BHLE, state_BHLE, 1.0, None)
+    turned, _ = RotaryScore(8, base)(state_BHLE, state_BHLE, 1.0, None)
     for row in range(2):
         expected = rotate(state_BHLE[row, 1].detach(), base)
         torch.testing.assert_close(turned[row, 1].double(), expected, atol=1e-6, rtol=1e-6)
@@ -102,8 +102,8 @@ def test_shorter_numbers_are_rotated_part_by_part(monkeypatch: pytest.MonkeyPatc
     place_BQ = torch.randint(0, L, (5, 3), generator=draw)
     asked = query[:, :, :3]
     monkeypatch.setattr(rotary, "PART", 200)
-    short = Rotation(8, 10000.0)(asked.bfloat16(), key.bfloat16(), 0.5, place_BQ)
-    for own, other in zip(short, Rotation(8, 10000.0)(asked, key, 0.5, place_BQ), strict=True):
+    short = RotaryScore(8, 10000.0)(asked.bfloat16(), key.bfloat16(), 0.5, place_BQ)
+    for own, other in zip(short, RotaryScore(8, 10000.0)(asked, key, 0.5, place_BQ), strict=True):
         assert own.dtype == torch.bfloat16
         torch.testing.assert_close(own.float(), other, atol=0.03, rtol=0.01)
 
@@ -112,7 +112,7 @@ def test_as_modernbert_up_to_the_order_of_features() -> None:
     """ModernBERT pairs feature i with i + width / 2, we pair 2i with 2i + 1."""
     draw, width = torch.Generator().manual_seed(0), 8
     query, key = (torch.randn(2, 2, L, width, generator=draw) for _ in range(2))
-    ours = Rotation(width, 10000.0)(query, key, 1.0, None)
+    ours = RotaryScore(width, 10000.0)(query, key, 1.0, None)
     halves = torch.cat([torch.arange(0, width, 2), torch.arange(1, width, 2)])
     angle = torch.arange(L)[:, None] * 10000.0 ** -(torch.arange(0, width, 2) / width)
     cos, sin = (torch.cat([part, part], -1)[None] for part in (angle.cos(), angle.sin()))
@@ -123,9 +123,9 @@ def test_as_modernbert_up_to_the_order_of_features() -> None:
 
 def test_the_form_for_the_compiler_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     query, key, place_BQ = torch.randn(2, 2, 3, 8), torch.randn(2, 2, L, 8), torch.tensor([[0, 4, 7], [0, 1, 11]])
-    plain = Rotation(8, 10000.0)(query, key, 0.25, place_BQ)
+    plain = RotaryScore(8, 10000.0)(query, key, 0.25, place_BQ)
     monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
-    for own, other in zip(plain, Rotation(8, 10000.0)(query, key, 0.25, place_BQ), strict=True):
+    for own, other in zip(plain, RotaryScore(8, 10000.0)(query, key, 0.25, place_BQ), strict=True):
         torch.testing.assert_close(own, other, atol=1e-5, rtol=1e-5)
 
 
@@ -196,7 +196,7 @@ def test_a_generator_that_shares_embeddings_rotates_too() -> None:
         replace(ROTARY, hidden=8, embedding=16).build_one(VOCABULARY, 1),
     )
     generator.share_embeddings(network)
-    assert generator.scores == [Rotation(4, 10000.0)]
+    assert generator.scores == [RotaryScore(4, 10000.0)]
     assert generator.table_VD is network.table_VD
 
 

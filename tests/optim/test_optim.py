@@ -13,8 +13,8 @@ from paribus.core.config import compose
 from paribus.core.errors import UserError
 from paribus.models.network import initialize
 from paribus.optim.adamw import AdamW, AdamWRms, Lamb
-from paribus.optim.groups import parameter_groups
 from paribus.optim.lr_schedule import CURVES, Schedule
+from paribus.optim.spec import parameter_groups
 from paribus.runs.identity import meaning
 from paribus.training.description import Run
 
@@ -28,7 +28,7 @@ class Plain(OptimizerSpec):
     momentum: float = 0.0
     def build(self, named, rates=None):
         from torch.optim import SGD
-        from paribus.optim.groups import parameter_groups
+        from paribus.optim.spec import parameter_groups
         return SGD(parameter_groups(named, 0.0, rates), lr=self.lr, momentum=self.momentum)
 """
 

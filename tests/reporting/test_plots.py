@@ -171,7 +171,7 @@ def test_files_are_the_same_whatever_the_settings_the_language_and_the_time(tmp_
     others = {"MATPLOTLIBRC": str(tmp_path), "LC_ALL": spoken, "TZ": "Asia/Tokyo", "SOURCE_DATE_EPOCH": "86400"}
     found = []
     for environment in ({}, others, {"PYTHONHASHSEED": "5"}):
-        code = DRAW.format(tests=str(Path(__file__).parent))
+        code = DRAW.format(tests=str(Path(__file__).parents[1] / "support"))
         run = [sys.executable, "-c", code]
         done = subprocess.run(run, env={**os.environ, **environment}, capture_output=True, text=True, check=True)
         found.append(done.stdout)

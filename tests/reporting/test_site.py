@@ -17,13 +17,13 @@ import pytest
 import yaml
 from fake_records import design, make_table, own, read, record, study
 from fake_site import keep, made, place_of
-from paribus.reporting.plots.scene import COLORS
 
 from paribus.commands.cli import main
 from paribus.commands.report import report
 from paribus.core.checksums import seal
 from paribus.core.errors import UserError
 from paribus.core.jsonable import from_json
+from paribus.reporting.plots.style import COLORS
 from paribus.reporting.site.arm_page import render_arm
 from paribus.reporting.site.claim_page import render_claim_page
 from paribus.reporting.site.claims import make_lines

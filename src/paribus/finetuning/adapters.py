@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -71,21 +71,16 @@ class Adapters(Method):
         return self.depth[0] <= (layer + 0.5) / layers <= self.depth[1]
 
     def shape(self, encoder: Network, seed: int) -> None:
-        from paribus.finetuning.bottleneck import Adapted, begin
+        from paribus.finetuning.bottleneck import Adapted, initialize_adapters
 
         encoder.requires_grad_(False)
         for norm in encoder.norms():
             norm.requires_grad_(True)
-        for sublayer in list(self._chosen(encoder)):
-            if not isinstance(sublayer.dropout, Adapted):
-                sublayer.dropout = Adapted(sublayer.dropout, encoder.spec.hidden, self.size, self.activation)
-        encoder.share()
-        begin(encoder, seed, self.std)
-
-    def _chosen(self, encoder: Network) -> Iterator[Any]:
-        """The sublayers that are followed by an adapter."""
         names = {module: name for name, module in encoder.named_modules()}
-        for place, sublayer in encoder.sublayers():
+        for place, sublayer in list(encoder.sublayers()):  # a list, since modules are added on the way
             layer = encoder.depth_of(f"{names[sublayer]}.dropout") - 1
-            if place in self.after and self.covers(layer, encoder.depth):
-                yield sublayer
+            chosen = place in self.after and self.covers(layer, encoder.depth)
+            if chosen and not isinstance(sublayer.dropout, Adapted):  # layers that share weights have one already
+                sublayer.dropout = Adapted(sublayer.dropout, encoder.spec.hidden, self.size, self.activation)
+        encoder.restore_sharing()
+        initialize_adapters(encoder, seed, self.std)

@@ -1,4 +1,4 @@
-"""The module that is an adapter."""
+"""The module that is an adapter (arXiv 1902.00751, section 2.1)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Adapted(nn.Module):
         return adapted_BLD
 
 
-def begin(encoder: nn.Module, seed: int, std: float) -> None:
+def initialize_adapters(encoder: nn.Module, seed: int, std: float) -> None:
     """Initial weights of all adapters: a normal cut at two deviations, a pure function of seed and name; biases 0."""
     for module_name, module in encoder.named_modules():
         if isinstance(module, Adapted):

@@ -50,24 +50,19 @@ class Lora(Method):
 
     def shape(self, encoder: Network, seed: int) -> None:
         self.require()
+        import torch
         from peft import LoraConfig, inject_adapter_in_model
+
+        from paribus.models.network import named_generator
 
         encoder.requires_grad_(False)
         chosen = [name for kind, name in encoder.matrices() if kind in self.matrices]
         config = LoraConfig(r=self.rank, lora_alpha=self.alpha, lora_dropout=self.dropout, target_modules=chosen)
         inject_adapter_in_model(config, encoder.backbone)
-        encoder.share()
-        _begin(encoder, seed)
-
-
-def _begin(encoder: Network, seed: int) -> None:
-    """A uniform in +- 1 / sqrt(inputs), as the package has it, but a pure function of seed and name; B is zero."""
-    import torch
-
-    from paribus.models.network import named_generator
-
-    with torch.no_grad():
-        for name, parameter in encoder.named_parameters():
-            if "lora_A" in name:
-                bound = parameter.shape[1] ** -0.5
-                parameter.uniform_(-bound, bound, generator=named_generator(seed, name))
+        encoder.restore_sharing()
+        # A is uniform in +- 1 / sqrt(inputs), as in the package, but a pure function of seed and name; B is zero
+        with torch.no_grad():
+            for name, parameter in encoder.named_parameters():
+                if "lora_A" in name:
+                    bound = parameter.shape[1] ** -0.5
+                    parameter.uniform_(-bound, bound, generator=named_generator(seed, name))

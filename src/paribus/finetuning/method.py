@@ -35,10 +35,10 @@ class Method:
         """The learning rate of a parameter of the encoder, as a share of the optimizer's."""
         return 1.0
 
-    def open(self, encoder: Network, done: float) -> None:
+    def set_trainable(self, encoder: Network, done: float) -> None:
         """Freeze and unfreeze parameters; called before every step with the share of fine-tuning that is done."""
 
-    def open_head(self, head: nn.Module, layers: int, done: float) -> None:
+    def set_head_trainable(self, head: nn.Module, layers: int, done: float) -> None:
         """The same for the head on an encoder of this depth."""
 
 
@@ -61,7 +61,7 @@ class Frozen(Method):
 
     def shape(self, encoder: Network, seed: int) -> None:
         encoder.requires_grad_(False)
-        encoder.silence()
+        encoder.remove_dropout()
 
 
 @dataclass(frozen=True)
@@ -173,7 +173,7 @@ class GradualUnfreezing(Method):
             return last if done >= self.spread else layers + int(done < self.spread / 2)
         return max(last, layers - int(done / self.spread * (layers + 1 - last)))
 
-    def open(self, encoder: Network, done: float) -> None:
+    def set_trainable(self, encoder: Network, done: float) -> None:
         throughout = encoder.head_weights
         lowest = self.lowest(encoder.depth, done, 1 if throughout else 0)
         for name, parameter in encoder.named_parameters():
@@ -207,11 +207,12 @@ class ChainThaw(Method):
         """What moves once the share `done` is over: HEAD, a depth (0: embeddings, i + 1: layer i), layers + 1: all."""
         return min(HEAD + int(done / self.spread * (layers + 2) + ROUNDING), layers + 1)
 
-    def open(self, encoder: Network, done: float) -> None:
+    def set_trainable(self, encoder: Network, done: float) -> None:
         stage = self.stage(encoder.depth, done)
         for name, parameter in encoder.named_parameters():
-            own = HEAD if stage == HEAD and name in encoder.head_weights else encoder.depth_of(name)
-            parameter.requires_grad_(stage in (own, encoder.depth + 1))
+            is_head = stage == HEAD and name in encoder.head_weights
+            depth = HEAD if is_head else encoder.depth_of(name)
+            parameter.requires_grad_(stage in (depth, encoder.depth + 1))
 
-    def open_head(self, head: nn.Module, layers: int, done: float) -> None:
+    def set_head_trainable(self, head: nn.Module, layers: int, done: float) -> None:
         head.requires_grad_(self.stage(layers, done) in (HEAD, layers + 1))

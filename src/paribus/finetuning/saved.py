@@ -24,10 +24,11 @@ from paribus.models.heads.choices import TaskHead
 from paribus.models.network import Batch, Network
 from paribus.tasks.types.base import TaskType
 
+MEND = "name a file that finetune.keep=true wrote"
 LOSSES = ("label_smoothing", "focal")  # settings of a head's loss
 
 
-class Tuned(NamedTuple):
+class FineTuned(NamedTuple):
     """A task's model: an encoder whose untrained weights are those of the shared backbone, and the head."""
 
     encoder: Network
@@ -53,12 +54,12 @@ def fingerprint(encoder: Network) -> str:
 def trained(shaped: Network, backbone: Network) -> dict[str, Tensor]:
     """{name: weight} of what a method added or trained."""
     before = dict(backbone.named_parameters())
-    found: dict[str, Tensor] = {}
+    changed: dict[str, Tensor] = {}
     for name, parameter in shaped.named_parameters():
         old = before.get(name.replace("base_layer.", ""))  # as LoRA wraps a matrix
         if old is None or not torch.equal(old.to(parameter.device), parameter):
-            found[name] = parameter
-    return found
+            changed[name] = parameter
+    return changed
 
 
 def save(
@@ -69,8 +70,6 @@ def save(
     Args:
         finetune: the config of the fine-tuning, as plain data.
     """
-    tensors = {f"encoder.{name}": tensor for name, tensor in trained(shaped, backbone).items()}
-    tensors |= {f"head.{name}": tensor for name, tensor in head.state_dict().items()}
     about = {
         "backbone": fingerprint(backbone),
         "finetuning": finetune["method"],
@@ -79,52 +78,45 @@ def save(
         "format": finetune.get("format", "bert"),
         "task_type": task_type.config(),
     }
-    kept = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    tensors = {f"encoder.{name}": tensor for name, tensor in trained(shaped, backbone).items()}
+    tensors |= {f"head.{name}": tensor for name, tensor in head.state_dict().items()}
+    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     with replacing(path) as work:
-        save_file(kept, work, {"paribus": json.dumps(about)})
+        save_file(tensors, work, {"paribus": json.dumps(about)})
 
 
-def load(path: Path, backbone: Network) -> Tuned:
+def load(path: Path, backbone: Network) -> FineTuned:
     """A saved fine-tuning on its backbone, whose weights it shares; several can be loaded onto one.
 
     Raises UserError for a file that is none of these, that names a class which is not trusted, or that belongs to
     another backbone.
     """
-    about, tensors = _read(path)
-    if about["backbone"] != fingerprint(backbone):
-        raise UserError(f"{path} was trained on another backbone", "load the checkpoint that it was fine-tuned from")
-    shaped = copy.deepcopy(backbone, {id(p): nn.Parameter(p.detach()) for p in backbone.parameters()})
-    _component(about["finetuning"], Method, path).shape(shaped, 0)
-    task_type: TaskType = _component(about["task_type"], TaskType, path)
-    form = about.get("format", "bert")  # a file that was saved before the setting has none
-    settings = FineTuning(head=_component(about["head"], TaskHead, path), format=form, **about["loss"])
-    head: Any = task_type.make_head(settings, shaped, 0)
-    head.load_state_dict({k.removeprefix("head."): t for k, t in tensors.items() if k.startswith("head.")})
-    for name, tensor in tensors.items():
-        if name.startswith("encoder."):
-            _replace(shaped, name.removeprefix("encoder."), tensor)
-    return Tuned(shaped.eval(), head.eval(), task_type)
-
-
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     if not path.is_file():
-        raise UserError(f"no fine-tuning at {path}", "name a file that finetune.keep=true wrote")
+        raise UserError(f"no fine-tuning at {path}", MEND)
     try:
         with safe_open(path, framework="pt") as file:
             about = json.loads(file.metadata()["paribus"])
             check_tree(about)
-            return about, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no mapping)
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no mapping)
     except (SafetensorError, KeyError, TypeError, ValueError) as error:
-        raise UserError(f"{path} is not a saved fine-tuning", "name a file that finetune.keep=true wrote") from error
+        raise UserError(f"{path} is not a saved fine-tuning", MEND) from error
+    if about["backbone"] != fingerprint(backbone):
+        raise UserError(f"{path} was trained on another backbone", "load the checkpoint that it was fine-tuned from")
+    shaped = copy.deepcopy(backbone, {id(p): nn.Parameter(p.detach()) for p in backbone.parameters()})
+    _build_part(about["finetuning"], Method, path).shape(shaped, 0)
+    task_type: TaskType = _build_part(about["task_type"], TaskType, path)
+    text_format = about.get("format", "bert")  # a file that was saved before the setting has none
+    settings = FineTuning(head=_build_part(about["head"], TaskHead, path), format=text_format, **about["loss"])
+    head: Any = task_type.make_head(settings, shaped, 0)
+    head.load_state_dict({k.removeprefix("head."): t for k, t in tensors.items() if k.startswith("head.")})
+    for name, tensor in tensors.items():
+        if name.startswith("encoder."):  # a parameter of its own replaces the shared one
+            module, _, parameter = name.removeprefix("encoder.").rpartition(".")
+            setattr(shaped.get_submodule(module), parameter, nn.Parameter(tensor, requires_grad=False))
+    return FineTuned(shaped.eval(), head.eval(), task_type)
 
 
-def _component(node: dict[str, Any], base: type, path: Path) -> Any:
+def _build_part(node: dict[str, Any], base: type, path: Path) -> Any:
     if not issubclass(kind(str(node.get("_target_"))), base):
-        raise UserError(f"{path} names no {base.__name__.lower()}", "name a file that finetune.keep=true wrote")
+        raise UserError(f"{path} names no {base.__name__.lower()}", MEND)
     return build(node)
-
-
-def _replace(encoder: Network, name: str, tensor: Tensor) -> None:
-    """Replace the shared parameter by a separate one."""
-    owner, _, leaf = name.rpartition(".")
-    setattr(encoder.get_submodule(owner), leaf, nn.Parameter(tensor, requires_grad=False))

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from transformers import PretrainedConfig
 
     from paribus.data.tokens.vocabulary import Vocabulary
-    from paribus.models.any_network import AnyNetwork, Inside
+    from paribus.models.any_network import AnyNetwork, EncoderFacts
     from paribus.models.network import Network
 
 KINDS = (  # by `model_type`; the tests compare each with its class in `transformers`
@@ -75,11 +75,11 @@ class AnyEncoder(ModelSpec):
         return config
 
     @cached_property
-    def inside(self) -> Inside:
+    def facts(self) -> EncoderFacts:
         """What only the network itself shows."""
-        from paribus.models.any_network import look_inside
+        from paribus.models.any_network import read_facts
 
-        return look_inside(self.config)
+        return read_facts(self.config)
 
     @cached_property
     def _row_flops(self) -> dict[int, int]:
@@ -88,29 +88,29 @@ class AnyEncoder(ModelSpec):
 
     @property
     def hidden(self) -> int:  # type: ignore[override]
-        return self.inside.width
+        return self.facts.width
 
     @property
     def layers(self) -> int:  # type: ignore[override]
-        return self.inside.depth
+        return self.facts.depth
 
     @property
     def table_width(self) -> int:
-        return self.inside.table_width
+        return self.facts.table_width
 
     @property
     def open_layers(self) -> bool:
         return False
 
     def check_length(self, length: int, key: str) -> None:
-        if length > self.inside.positions:
-            raise UserError(f"{key}={length} exceeds the checkpoint's {self.inside.positions} positions", "shorten it")
+        if length > self.facts.positions:
+            raise UserError(f"{key}={length} exceeds the checkpoint's {self.facts.positions} positions", "shorten it")
 
     def build(self, vocabulary: Vocabulary, seed: int) -> AnyNetwork:
         from paribus.models.any_network import AnyNetwork
         from paribus.models.network import initialize
 
-        network = AnyNetwork(self, vocabulary, self.inside, self.config)
+        network = AnyNetwork(self, vocabulary, self.facts, self.config)
         fixed = [parameter for parameter in network.parameters() if not parameter.requires_grad]  # tables of sinusoids
         initialize(network, seed, network.std, keep=fixed)
         return network

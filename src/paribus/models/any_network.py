@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -25,7 +25,7 @@ _BARE: Any = AutoModel
 _MASKED: Any = AutoModelForMaskedLM
 
 
-class Inside(NamedTuple):
+class EncoderFacts(NamedTuple):
     """Facts about an encoder that its classes give without its weights.
 
     Attributes:
@@ -52,7 +52,7 @@ class Inside(NamedTuple):
     norm_eps: float
 
 
-def look_inside(config: PretrainedConfig) -> Inside:
+def read_facts(config: PretrainedConfig) -> EncoderFacts:
     """Facts from the classes that `transformers` builds for a config. Raises UserError if we cannot read them."""
     try:
         with torch.device("meta"):
@@ -63,37 +63,36 @@ def look_inside(config: PretrainedConfig) -> Inside:
         cause = f"transformers makes no {config.model_type} of the checkpoint's config.json ({error})"
         raise UserError(cause, "give a checkpoint that AutoModelForMaskedLM loads") from error
     base, width = model.base_model, int(config.hidden_size)
+
+    groups = getattr(config, "num_hidden_groups", config.num_hidden_layers)  # ALBERT's layers share weights
+    lists = {name: len(module) for name, module in base.named_modules() if isinstance(module, nn.ModuleList)}
+    stack = next((name for name, size in lists.items() if size == groups), None)
+    if stack is None or groups not in (1, config.num_hidden_layers):
+        raise UserError(f"the layers of this {config.model_type} are not one list", "give another checkpoint")
+
+    positions = int(config.max_position_embeddings)
+    tables = [module for name, module in base.named_modules() if name.endswith("position_embeddings")]
+    if tables and isinstance(table := tables[0], nn.Embedding):
+        # Kinds that count from the padding id leave out the rows up to it
+        positions = table.num_embeddings - (0 if table.padding_idx is None else table.padding_idx + 1)
+
     head = _find_head(model, width)
-    return Inside(
+    activations = {type(ACT2FN[name]): name for name in ("gelu", "gelu_new", "silu", "relu")}
+    outside = [type(module) for _, module in _list_outside(model)]
+    return EncoderFacts(
         width=width,
         depth=int(config.num_hidden_layers),
         table_width=model.get_input_embeddings().weight.shape[1],
-        positions=_count_positions(base, config),
-        stack=_find_stack(base, config),
+        positions=positions,
+        stack=stack,
         masked=type(model).__name__,
         prefix=f"{model.base_model_prefix}.",
         head={part: name for part, (name, _) in head.items()},
         unbiased=frozenset(part for part, (_, module) in head.items() if part != "bias" and module.bias is None),
-        activation=_find_activation(_list_outside(model)),
+        # A function that is not a module is GELU
+        activation=next((activations[kind] for kind in outside if kind in activations), "gelu"),
         norm_eps=float(getattr(head["norm"][1], "eps", 1e-12)) if head else 1e-12,
     )
-
-
-def _find_stack(base: nn.Module, config: PretrainedConfig) -> str:
-    groups = getattr(config, "num_hidden_groups", config.num_hidden_layers)  # ALBERT's layers share weights
-    lists = {name: len(module) for name, module in base.named_modules() if isinstance(module, nn.ModuleList)}
-    found: str | None = next((name for name, size in lists.items() if size == groups), None)
-    if found is None or groups not in (1, config.num_hidden_layers):
-        raise UserError(f"the layers of this {config.model_type} are not one list", "give another checkpoint")
-    return found
-
-
-def _count_positions(base: nn.Module, config: PretrainedConfig) -> int:
-    """Rows of the table of positions; kinds that count from the padding id leave out the rows up to it."""
-    tables = [module for name, module in base.named_modules() if name.endswith("position_embeddings")]
-    if tables and isinstance(table := tables[0], nn.Embedding):
-        return table.num_embeddings - (0 if table.padding_idx is None else table.padding_idx + 1)
-    return int(config.max_position_embeddings)
 
 
 def _find_head(model: Any, width: int) -> dict[str, tuple[str, Any]]:
@@ -102,11 +101,12 @@ def _find_head(model: Any, width: int) -> dict[str, tuple[str, Any]]:
     if decoder is None or decoder.weight is not table or decoder.bias is None:
         return {}
     outside = [(name, module) for name, module in _list_outside(model) if module is not decoder]
-    dense = [own for own in outside if isinstance(own[1], nn.Linear) and own[1].weight.shape == (table.shape[1], width)]
-    norm = [own for own in outside if isinstance(own[1], nn.LayerNorm)]
+    linear = [(name, module) for name, module in outside if isinstance(module, nn.Linear)]
+    dense = [(name, module) for name, module in linear if module.weight.shape == (table.shape[1], width)]
+    norm = [(name, module) for name, module in outside if isinstance(module, nn.LayerNorm)]
     tied = set(model._tied_weights_keys or ())
-    biases = [name for name, own in model.named_parameters(remove_duplicate=False) if own is decoder.bias]
-    bias = [name for name in biases if name not in tied]
+    parameters = model.named_parameters(remove_duplicate=False)
+    bias = [name for name, parameter in parameters if parameter is decoder.bias and name not in tied]
     if not (len(dense) == len(norm) == len(bias) == 1):
         return {}
     return {"dense": dense[0], "norm": norm[0], "bias": (bias[0], decoder)}
@@ -114,14 +114,75 @@ def _find_head(model: Any, width: int) -> dict[str, tuple[str, Any]]:
 
 def _list_outside(model: Any) -> list[tuple[str, nn.Module]]:
     """The modules that are not of the backbone."""
-    inside = set(map(id, model.base_model.modules()))
-    return [(name, module) for name, module in model.named_modules() if id(module) not in inside]
+    backbone = set(map(id, model.base_model.modules()))
+    return [(name, module) for name, module in model.named_modules() if id(module) not in backbone]
 
 
-def _find_activation(outside: Iterable[tuple[str, nn.Module]]) -> str:
-    """The name of the function between the head's layers; one that is not a module is GELU."""
-    named = {type(ACT2FN[name]): name for name in ("gelu", "gelu_new", "silu", "relu")}
-    return next((named[type(module)] for _, module in outside if type(module) in named), "gelu")
+class AnyNetwork(Network):
+    """An unmodified encoder of `transformers`: bidirectional, with the last layer computed at every position."""
+
+    def __init__(self, spec: Shape, vocabulary: Vocabulary, facts: EncoderFacts, config: PretrainedConfig) -> None:
+        super().__init__(spec, vocabulary, facts.width, facts.depth)
+        self.facts = facts
+        self.norm_eps, self.head_activation, self.head_unbiased = facts.norm_eps, facts.activation, facts.unbiased
+        model: Any = MODEL_MAPPING[type(config)]
+        options: dict[str, Any] = {"attn_implementation": kernel()} if model._supports_attention_backend else {}
+        if "add_pooling_layer" in inspect.signature(model.__init__).parameters:
+            options["add_pooling_layer"] = False
+        self.backbone: Any = _BARE.from_config(config, **options)
+        arguments = inspect.signature(self.backbone.forward).parameters
+        self.segments = int(getattr(config, "type_vocab_size", 0) or 0) if "token_type_ids" in arguments else 0
+
+    @property
+    def table_VD(self) -> nn.Parameter:
+        weight: nn.Parameter = self.backbone.get_input_embeddings().weight
+        return weight
+
+    def forward(self, batch: Batch, state: State = None) -> Outputs:
+        ids_BL = batch["ids_BL"]
+        place_1L = torch.arange(ids_BL.shape[1], device=ids_BL.device)[None]
+        real_BL = (place_1L < batch["length_B"][:, None]).long()
+        segments = {"token_type_ids": batch["part_BL"].clamp(max=self.segments - 1)} if self.segments else {}
+        hidden_BLD = self.backbone(input_ids=ids_BL, attention_mask=real_BL, **segments).last_hidden_state
+        return Outputs(hidden_BLD, state)
+
+    def watch(self, layer: int, keep: Callable[[Tensor], None]) -> None:
+        """As `Network.watch`. States of a pre-LN encoder have not gone through its final norm."""
+        stack = self.backbone.get_submodule(self.facts.stack)
+        if len(stack) != self.depth:  # all layers are the same module
+            return super().watch(layer, keep)
+        module = stack[layer - 1] if layer else self.backbone.embeddings
+
+        def hook(_: nn.Module, __: object, output: Tensor | tuple[Tensor, ...]) -> None:
+            keep(output[0] if isinstance(output, tuple) else output)
+
+        module.register_forward_hook(hook)
+        return None
+
+    def depth_of(self, parameter: str) -> int:
+        _, in_stack, rest = parameter.partition(f"{self.facts.stack}.")
+        if in_stack:
+            return int(rest.partition(".")[0]) + 1
+        return 0 if "embedding" in parameter else self.depth
+
+    def checkpoint_config(self, head: nn.Module | None, pair: nn.Module | None) -> PretrainedConfig:
+        config: PretrainedConfig = self.backbone.config
+        config.architectures = [self.facts.masked]
+        return config
+
+    def tensor_names(self) -> dict[str, str]:
+        return {name: self.facts.prefix + name for name in self.backbone.state_dict()}
+
+    def owns(self, name: str) -> bool:
+        return name.startswith(self.facts.prefix) and not name.startswith(self.pair_parts["pooler"])
+
+    @property
+    def head_parts(self) -> Mapping[str, str]:
+        return self.facts.head
+
+    @property
+    def pair_parts(self) -> Mapping[str, str]:
+        return ALBERT.pair if self.facts.prefix == ALBERT.prefix else pair_names(self.facts.prefix)
 
 
 def count_flops(config: PretrainedConfig, length: int) -> int:
@@ -139,76 +200,3 @@ def count_flops(config: PretrainedConfig, length: int) -> int:
         except RuntimeError as error:
             failed = error
     raise UserError(f"the operations of this {config.model_type} cannot be counted ({failed})", "give another model")
-
-
-class AnyNetwork(Network):
-    """An unmodified encoder of `transformers`: bidirectional, with the last layer computed at every position."""
-
-    def __init__(self, spec: Shape, vocabulary: Vocabulary, inside: Inside, config: PretrainedConfig) -> None:
-        super().__init__(spec, vocabulary, inside.width, inside.depth)
-        self.inside = inside
-        self.backbone: Any = _make_backbone(config)
-        self.norm_eps, self.head_activation = self.inside.norm_eps, self.inside.activation
-        self.head_unbiased = self.inside.unbiased
-        reads = inspect.signature(self.backbone.forward).parameters
-        self.parts = int(getattr(config, "type_vocab_size", 0) or 0) if "token_type_ids" in reads else 0
-
-    @property
-    def table_VD(self) -> nn.Parameter:
-        weight: nn.Parameter = self.backbone.get_input_embeddings().weight
-        return weight
-
-    def forward(self, batch: Batch, state: State = None) -> Outputs:
-        ids_BL = batch["ids_BL"]
-        place_1L = torch.arange(ids_BL.shape[1], device=ids_BL.device)[None]
-        real_BL = (place_1L < batch["length_B"][:, None]).long()
-        further = {"token_type_ids": batch["part_BL"].clamp(max=self.parts - 1)} if self.parts else {}
-        return Outputs(self.backbone(input_ids=ids_BL, attention_mask=real_BL, **further).last_hidden_state, state)
-
-    def watch(self, layer: int, keep: Callable[[Tensor], None]) -> None:
-        """As `Network.watch`. States of a pre-LN encoder have not gone through its final norm."""
-        stack = self.backbone.get_submodule(self.inside.stack)
-        if len(stack) != self.depth:
-            return super().watch(layer, keep)
-        module = stack[layer - 1] if layer else self.backbone.embeddings
-
-        def hook(_: nn.Module, __: object, output: Tensor | tuple[Tensor, ...]) -> None:
-            keep(output[0] if isinstance(output, tuple) else output)
-
-        module.register_forward_hook(hook)
-        return None
-
-    def depth_of(self, parameter: str) -> int:
-        _, found, rest = parameter.partition(f"{self.inside.stack}.")
-        if found:
-            return int(rest.partition(".")[0]) + 1
-        return 0 if "embedding" in parameter else self.depth
-
-    def checkpoint_config(self, head: nn.Module | None, pair: nn.Module | None) -> PretrainedConfig:
-        config: PretrainedConfig = self.backbone.config
-        config.architectures = [self.inside.masked]
-        return config
-
-    def tensor_names(self) -> dict[str, str]:
-        return {name: self.inside.prefix + name for name in self.backbone.state_dict()}
-
-    def owns(self, name: str) -> bool:
-        return name.startswith(self.inside.prefix) and not name.startswith(self.pair_parts["pooler"])
-
-    @property
-    def head_parts(self) -> Mapping[str, str]:
-        return self.inside.head
-
-    @property
-    def pair_parts(self) -> Mapping[str, str]:
-        return ALBERT.pair if self.inside.prefix == ALBERT.prefix else pair_names(self.inside.prefix)
-
-
-def _make_backbone(config: PretrainedConfig) -> nn.Module:
-    """The model without heads and pooler, with our attention if it supports custom attention."""
-    kind: Any = MODEL_MAPPING[type(config)]
-    settings: dict[str, Any] = {"attn_implementation": kernel()} if kind._supports_attention_backend else {}
-    if "add_pooling_layer" in inspect.signature(kind.__init__).parameters:
-        settings["add_pooling_layer"] = False
-    backbone: nn.Module = _BARE.from_config(config, **settings)
-    return backbone

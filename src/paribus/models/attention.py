@@ -106,7 +106,7 @@ def attend(
     """
     if score is not None:
         (query, key), scaling = score(query, key, scaling, place_BQ), 1.0
-    bias = _bias(module, query, key, attention_mask, position_bias)
+    bias = _make_bias(module, query, key, attention_mask, position_bias)
     if torch.compiler.is_compiling():  # the compiler fuses this itself, and cannot view what it has laid out anew
         score_BHLS = torch.matmul(query * scaling, key.transpose(2, 3))
         share_BHLS = torch.softmax(score_BHLS if bias is None else score_BHLS + bias, -1)
@@ -115,7 +115,9 @@ def attend(
     return read_BHLE.transpose(1, 2), None
 
 
-def _bias(module: Any, query: Tensor, key: Tensor, mask: Tensor | None, position_bias: Tensor | None) -> Tensor | None:
+def _make_bias(
+    module: Any, query: Tensor, key: Tensor, mask: Tensor | None, position_bias: Tensor | None
+) -> Tensor | None:
     """What is added to the scores, in their type."""
     length, seen = query.shape[2], key.shape[2]
     if mask is None and module.is_causal and length > 1:

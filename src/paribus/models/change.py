@@ -68,9 +68,9 @@ class Rotary(Change):
         encoder.backbone.embeddings.position_embeddings = NoPositions()
 
     def score(self, shape: BertShape) -> Score:
-        from paribus.models.rotary import Rotation
+        from paribus.models.rotary import RotaryScore
 
-        return Rotation(shape.hidden // shape.heads, float(self.base))
+        return RotaryScore(shape.hidden // shape.heads, float(self.base))
 
     def forward_flops(self, shape: BertShape, tokens: float, length: float) -> float:
         """Each of the queries' and keys' pairs takes four products and two sums."""

@@ -34,14 +34,17 @@ def save(
     """
     state = network.backbone.state_dict()
     tensors = {theirs: state[ours] for ours, theirs in network.tensor_names().items()}
-    for part, names in ((head, _head_names(network, head)), (pair, _part_names(network.pair_parts, "pair.", pair))):
-        tensors |= {names[ours]: tensor for ours, tensor in part.state_dict().items()} if part is not None else {}
+    if head is not None:
+        names = _name_weights(head, network.head_parts, "head.")
+        tensors |= {names[ours]: tensor for ours, tensor in head.state_dict().items()}
+    if pair is not None:
+        names = _name_weights(pair, network.pair_parts, "pair.")
+        tensors |= {names[ours]: tensor for ours, tensor in pair.state_dict().items()}
     if pair is None and pooler is not None:
         tensors |= {f"{network.pair_parts['pooler']}.{part}": tensor for part, tensor in pooler.items()}
     folder.mkdir(parents=True, exist_ok=True)
     network.checkpoint_config(head, pair).save_pretrained(folder)
-    kept = {name: t.detach().cpu().clone(memory_format=torch.contiguous_format) for name, t in tensors.items()}
-    save_file(kept, folder / WEIGHTS, {"format": "pt"})
+    save_file(_copy_to_cpu(tensors), folder / WEIGHTS, {"format": "pt"})
     if network.spec.pooling != "cls":
         (folder / POOLING).parent.mkdir(exist_ok=True)
         modes = {"word_embedding_dimension": network.width, f"pooling_mode_{network.spec.pooling}_tokens": True}
@@ -59,8 +62,11 @@ def load(network: Network, folder: Path) -> None:
         raise UserError(f"no checkpoint at {path}", "name a folder with model.safetensors, or train it first")
     check_folder(folder)
     try:
-        tensors = _own(network, load_file(path))
-        network.backbone.load_state_dict(tensors)
+        file, names = load_file(path), network.tensor_names()
+        tensors = {ours: file[theirs] for ours, theirs in names.items() if theirs in file}
+        # An unknown tensor of the backbone keeps its name, and does not fit
+        unknown = {name for name in file if network.owns(name)} - set(names.values())
+        network.backbone.load_state_dict(tensors | {name: file[name] for name in unknown})
     except (SafetensorError, RuntimeError) as error:
         raise unfit(path, str(error)) from error
     loaded = network.backbone.state_dict()
@@ -70,16 +76,20 @@ def load(network: Network, folder: Path) -> None:
 
 def load_head(network: Network, head: nn.Module, folder: Path) -> bool:
     """Fill the head on tokens with a checkpoint's weights; return False, and leave it as it is, if there are none."""
-    names = _head_names(network, head)
+    names = _name_weights(head, network.head_parts, "head.")
     with safe_open(folder / WEIGHTS, framework="pt") as file:
-        theirs = {_modern(name): name for name in file.keys()}  # noqa: SIM118 (no mapping)
+        # {name in today's `transformers`: name in the file}
+        theirs = {
+            name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias"): name
+            for name in file.keys()  # noqa: SIM118 (no mapping)
+        }
         if not names or not set(names.values()) <= theirs.keys():
             return False
         head.load_state_dict({ours: file.get_tensor(theirs[name]).float() for ours, name in names.items()})
     return True
 
 
-def load_speaker(network: Network, folder: Path, needed: bool) -> dict[str, Tensor] | None:
+def read_token_head(network: Network, folder: Path, needed: bool) -> dict[str, Tensor] | None:
     """The weights of the head on tokens of a checkpoint, if it has one. Raises UserError if a needed one is absent."""
     head = MaskedLMHead(network)
     if not load_head(network, head, folder):
@@ -92,9 +102,8 @@ def load_speaker(network: Network, folder: Path, needed: bool) -> dict[str, Tens
 def save_further(parts: Mapping[str, nn.Module], folder: Path) -> None:
     """Write further heads and networks of an objective beside the network, if there are any."""
     if parts:
-        kept = {f"{name}.{part}": t for name, module in parts.items() for part, t in module.state_dict().items()}
-        copied = {name: t.detach().cpu().clone(memory_format=torch.contiguous_format) for name, t in kept.items()}
-        save_file(copied, folder / HEADS)
+        tensors = {f"{name}.{part}": t for name, module in parts.items() for part, t in module.state_dict().items()}
+        save_file(_copy_to_cpu(tensors), folder / HEADS)
         seal_folder(folder)
 
 
@@ -104,18 +113,18 @@ def load_further(parts: Mapping[str, nn.Module], folder: Path) -> None:
 
     Raises UserError for a different shape.
     """
-    found = load_file(folder / HEADS) if (folder / HEADS).is_file() else {}
+    saved = load_file(folder / HEADS) if (folder / HEADS).is_file() else {}
     for name, module in parts.items():
-        if own := {part.removeprefix(f"{name}."): t for part, t in found.items() if part.startswith(f"{name}.")}:
+        if weights := {part.removeprefix(f"{name}."): t for part, t in saved.items() if part.startswith(f"{name}.")}:
             try:
-                module.load_state_dict(own)
+                module.load_state_dict(weights)
             except RuntimeError as error:
                 raise unfit(folder / HEADS, str(error)) from error
 
 
 def find_pooler(network: Network, folder: Path) -> dict[str, Tensor] | None:
     """{"weight", "bias"} of the pooler of a checkpoint, ours or that of others, if it has one."""
-    return _part(network.pair_parts["pooler"], folder)
+    return _read_linear(network.pair_parts["pooler"], folder)
 
 
 def fresh_pooler(network: Network, seed: int) -> dict[str, Tensor]:
@@ -131,18 +140,17 @@ def load_pair_head(network: Network, head: nn.Module, folder: Path, classifier: 
     Returns whether all of the head was filled.
     """
     asked = ("pooler", "classifier") if classifier else ("pooler",)
-    found = {part: _part(network.pair_parts[part], folder) for part in asked}
-    own = head.state_dict()
-    for part, tensors in found.items():
-        if tensors is not None and tensors["weight"].shape == own[f"{part}.weight"].shape:
-            own |= {f"{part}.{name}": tensor for name, tensor in tensors.items()}
-        else:
-            found[part] = None
-    head.load_state_dict(own)
-    return classifier and None not in found.values()
+    weights, filled = head.state_dict(), []
+    for part in asked:
+        tensors = _read_linear(network.pair_parts[part], folder)
+        if tensors is not None and tensors["weight"].shape == weights[f"{part}.weight"].shape:
+            weights |= {f"{part}.{name}": tensor for name, tensor in tensors.items()}
+            filled.append(part)
+    head.load_state_dict(weights)
+    return filled == ["pooler", "classifier"]
 
 
-def _part(name: str, folder: Path) -> dict[str, Tensor] | None:
+def _read_linear(name: str, folder: Path) -> dict[str, Tensor] | None:
     """{"weight", "bias"} of a linear layer of a head; a checkpoint of the bare model has no prefix."""
     with safe_open(folder / WEIGHTS, framework="pt") as file:
         for known in (name, name.partition(".")[2]):
@@ -153,9 +161,9 @@ def _part(name: str, folder: Path) -> dict[str, Tensor] | None:
 
 def load_pooler(network: Network, folder: Path) -> dict[str, Tensor]:
     """{"weight", "bias"} of the pooler that `save` wrote beside the network. Raises UserError if there is none."""
-    if (found := find_pooler(network, folder)) is None:
+    if (pooler := find_pooler(network, folder)) is None:
         raise UserError(f"{folder / WEIGHTS} holds no pooler", "set finetune.head.pooler=fresh, or pre-train on pairs")
-    return found
+    return pooler
 
 
 def load_written_head(network: Network, folder: Path) -> dict[str, Tensor] | None:
@@ -170,23 +178,12 @@ def unfit(path: Path, why: str) -> UserError:
     return UserError(f"{path} does not fit the model ({' '.join(why.split())[:160]})", "use its own config")
 
 
-def _own(network: Network, file: dict[str, Tensor]) -> dict[str, Tensor]:
-    """{name in the backbone: tensor}; an unknown tensor of the backbone keeps its name, and does not fit."""
-    names = network.tensor_names()
-    rest = {name for name in file if network.owns(name)} - set(names.values())
-    return {ours: file[name] for ours, name in names.items() if name in file} | {name: file[name] for name in rest}
-
-
-def _head_names(network: Network, head: nn.Module | None) -> dict[str, str]:
-    return _part_names(network.head_parts, "head.", head)
-
-
-def _part_names(parts: Mapping[str, str], prefix: str, head: nn.Module | None) -> dict[str, str]:
+def _name_weights(head: nn.Module, parts: Mapping[str, str], prefix: str) -> dict[str, str]:
     """{name in the head: name in the file} of the head's weights."""
-    split = {name: name.partition(".") for name in head.state_dict()} if head is not None else {}
+    split = {name: name.partition(".") for name in head.state_dict()}
     return {name: parts.get(part, prefix + part) + dot + rest for name, (part, dot, rest) in split.items()}
 
 
-def _modern(name: str) -> str:
-    """The name of a weight in today's `transformers`."""
-    return name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")
+def _copy_to_cpu(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Copies that share no memory, as safetensors needs."""
+    return {name: t.detach().cpu().clone(memory_format=torch.contiguous_format) for name, t in tensors.items()}

@@ -28,7 +28,7 @@ from paribus.models.attention import kernel
 from paribus.models.checkpoint import unfit
 from paribus.models.encoder_names import ALBERT, ELECTRA, ROFORMER, layout_of, tensor_names
 from paribus.models.generation import RowWriter
-from paribus.models.last_layer import Places, find_places, prepare, reading
+from paribus.models.last_layer import ReadPositions, allow_positions, computing_only, find_positions
 from paribus.models.network import Batch, Network, Outputs, State
 
 if TYPE_CHECKING:
@@ -57,16 +57,18 @@ class Encoder(Network):
         self.spec: BertShape = spec
         self.left = spec.attention == "left"
         self.first_position = 0 if spec.family == "bert" else vocabulary.pad + 1  # RoBERTa counts from the padding id
-        self.shape = _shape(spec, vocabulary, self.first_position)
-        self.backbone: Any = _backbone(spec.family, self.shape)
+        self.arguments = _config_arguments(spec, vocabulary, self.first_position)
+        config, model = KINDS[spec.family]
+        self.backbone: Any = model(config(**self.arguments), add_pooling_layer=False)
         self.norm_eps = float(self.backbone.config.layer_norm_eps)
         if spec.table_width != spec.hidden:
-            self.backbone.embeddings = _narrow(self.backbone, self.shape, spec.table_width)
+            narrow = config(**self.arguments | {"hidden_size": spec.table_width})
+            self.backbone.embeddings = _make_projected(type(self.backbone.embeddings)(narrow), spec)
         for change in spec.changes.values():
             change.alter(self)
         self.scores = [score for change in spec.changes.values() if (score := change.score(spec)) is not None]
-        self.share()
-        prepare(self.backbone.encoder.layer[-1])
+        self.restore_sharing()
+        allow_positions(self.backbone.encoder.layer[-1])
         self.compiled = False
 
     def compile(self, *_: object, **__: object) -> None:
@@ -85,32 +87,32 @@ class Encoder(Network):
         left-only attention it always does: padding is on the right, to which no real token attends. With
         `batch["rank_BL"]` a place sees those of a rank not above its own.
         """
-        ids_BL, places = batch["ids_BL"], self._places(batch)
+        ids_BL, read = batch["ids_BL"], self._read_positions(batch)
         position_1L = torch.arange(ids_BL.shape[1], device=ids_BL.device)[None]
-        with reading(self.backbone.encoder.layer[-1], places):
+        with computing_only(self.backbone.encoder.layer[-1], read):
             hidden_BLD = self.backbone(
                 input_ids=ids_BL,
-                attention_mask=self._visible(batch, position_1L),
-                token_type_ids=batch["part_BL"] if self.shape["type_vocab_size"] > 1 else torch.zeros_like(ids_BL),
+                attention_mask=self._attention_mask(batch, position_1L),
+                token_type_ids=batch["part_BL"] if self.arguments["type_vocab_size"] > 1 else torch.zeros_like(ids_BL),
                 position_ids=position_1L + self.first_position,
                 use_cache=False,
                 **({"score": self._score} if self.scores else {}),
             ).last_hidden_state
         summary_BD = self.summarize(hidden_BLD, batch)
-        return Outputs(hidden_BLD, state, summary_BD, None if places is None else places.table_N)
+        return Outputs(hidden_BLD, state, summary_BD, None if read is None else read.table_N)
 
     def _score(self, query: Tensor, key: Tensor, scale: float, place_BQ: Tensor | None) -> tuple[Tensor, Tensor]:
         for score in self.scores:
             (query, key), scale = score(query, key, scale, place_BQ), 1.0
         return query, key
 
-    def _places(self, batch: Batch) -> Places | None:
+    def _read_positions(self, batch: Batch) -> ReadPositions | None:
         """Where the last layer is computed; None for everywhere: a row is summarized by its last token, or the
         forward pass is compiled, which wants one shape.
         """
         if "read_P" not in batch or self.left or self.compiled:
             return None
-        return find_places(batch["read_P"], *batch["ids_BL"].shape)
+        return find_positions(batch["read_P"], *batch["ids_BL"].shape)
 
     def summarize(self, hidden_BLD: Tensor, batch: Batch) -> Tensor | None:
         if not self.left:
@@ -122,14 +124,14 @@ class Encoder(Network):
         """As `Network.writer`: writes after the first `source_length_B` tokens of each row."""
         return super().writer(batch, most) if self.spec.attention == "right" else _EncoderWriter(self, batch, most)
 
-    def _visible(self, batch: Batch, position_1L: Tensor) -> Tensor | None:
+    def _attention_mask(self, batch: Batch, position_1L: Tensor) -> Tensor | None:
         """int64 [B, L]: the real places, or bool [B, 1, L, L]: who (row) sees whom by rank; None: as the model is."""
         if "rank_BL" in batch:
             rank_BL = torch.where(position_1L < batch["length_B"][:, None], batch["rank_BL"], _UNSEEN)
             visible_B1LL: Tensor = (rank_BL[:, None, :] <= rank_BL[:, :, None])[:, None]
             return visible_B1LL
         if self.spec.attention == "right":
-            return self._visible({**batch, "rank_BL": -position_1L}, position_1L)
+            return self._attention_mask({**batch, "rank_BL": -position_1L}, position_1L)
         if batch["full"] or self.left:
             return None
         real_BL: Tensor = (position_1L < batch["length_B"][:, None]).long()
@@ -171,8 +173,15 @@ class Encoder(Network):
             if "encoder.layer." in name and isinstance(module, nn.Linear):
                 yield name.rpartition(".")[2], name
 
-    def share(self) -> None:
-        _share(self.backbone.encoder.layer, self.spec)
+    def restore_sharing(self) -> None:
+        """Give every layer the modules of the first of its group: attention, feed-forward, each with its LayerNorm."""
+        layers = self.backbone.encoder.layer
+        for number, layer in enumerate(layers):
+            first = layers[self.spec.first_of_group(number)]
+            if self.spec.sharing in ("all", "attention"):
+                layer.attention = first.attention
+            if self.spec.sharing in ("all", "ffn"):
+                layer.intermediate, layer.output = first.intermediate, first.output
 
     def checkpoint_config(self, head: nn.Module | None, pair: nn.Module | None) -> PretrainedConfig:
         """The config of the class in `transformers` that loads the network with these heads; without such a class one
@@ -182,14 +191,14 @@ class Encoder(Network):
             plain = super().checkpoint_config(head, pair)
             plain.architectures, plain.no_class = [], why
             return plain
-        layout, shape = layout_of(self.spec), {**self.shape, "embedding_size": self.spec.table_width}
+        layout, arguments = layout_of(self.spec), {**self.arguments, "embedding_size": self.spec.table_width}
         config: PretrainedConfig = self.backbone.config
         if layout is ALBERT:
-            config = AlbertConfig(**shape, num_hidden_groups=self.spec.groups, hidden_act="gelu")
+            config = AlbertConfig(**arguments, num_hidden_groups=self.spec.groups, hidden_act="gelu")
         elif layout is ELECTRA:
-            config = ElectraConfig(**shape)
+            config = ElectraConfig(**arguments)
         elif layout is ROFORMER:
-            config = RoFormerConfig(**shape)
+            config = RoFormerConfig(**arguments)
         two_way = pair is not None and len(pair.state_dict()["classifier.bias"]) == 2
         alone = layout.causal if self.left else layout.masked
         names: list[Any] = [(layout.pretraining if two_way else None) or alone]
@@ -247,19 +256,20 @@ def load_foreign(network: Network, folder: Path) -> None:
         theirs, report = type(network.backbone).from_pretrained(
             str(folder), use_safetensors=True, local_files_only=True, output_loading_info=True
         )
-        own = network.backbone.state_dict()
+        ours = network.backbone.state_dict()
         fixed = {name for name, parameter in network.backbone.named_parameters() if not parameter.requires_grad}
-        if missing := (own.keys() - fixed) & set(report["missing_keys"]):  # the class itself makes a table of sinusoids
+        # The class itself makes a table of sinusoids
+        if missing := (ours.keys() - fixed) & set(report["missing_keys"]):
             raise RuntimeError(f"without {min(missing)}")
-        found = theirs.float().state_dict()
-        network.backbone.load_state_dict({name: tensor for name, tensor in found.items() if "pooler." not in name})
+        weights = theirs.float().state_dict()
+        network.backbone.load_state_dict({name: tensor for name, tensor in weights.items() if "pooler." not in name})
     except (OSError, ValueError, SafetensorError, RuntimeError) as error:
         raise unfit(folder / WEIGHTS, str(error)) from error
     finally:
         quiet.set_verbosity(level)
 
 
-def _shape(spec: BertShape, vocabulary: Vocabulary, first_position: int) -> dict[str, Any]:
+def _config_arguments(spec: BertShape, vocabulary: Vocabulary, first_position: int) -> dict[str, Any]:
     """The arguments that the configs of `transformers` have in common."""
     return {
         "vocab_size": vocabulary.size,
@@ -281,30 +291,13 @@ def _shape(spec: BertShape, vocabulary: Vocabulary, first_position: int) -> dict
     }
 
 
-def _backbone(family: str, shape: dict[str, Any]) -> Any:
-    config, model = KINDS[family]
-    return model(config(**shape), add_pooling_layer=False)
+def _make_projected(embeddings: nn.Module, spec: BertShape) -> nn.Module:
+    """Embeddings whose width a matrix changes to that of the layers, after their LayerNorm (ALBERT, section 3.1)."""
 
+    def project(module: Any, _: object, hidden_BLE: Tensor) -> Tensor:
+        projected_BLD: Tensor = module.projection(hidden_BLE)
+        return projected_BLD
 
-def _narrow(backbone: Any, shape: dict[str, Any], width: int) -> nn.Module:
-    """Embeddings of another width, projected to that of the layers after their LayerNorm (ALBERT, section 3.1)."""
-    config = type(backbone.config)(**{**shape, "hidden_size": width})
-    embeddings: nn.Module = type(backbone.embeddings)(config)
-    embeddings.projection = nn.Linear(width, shape["hidden_size"])
-    embeddings.register_forward_hook(_project)
+    embeddings.projection = nn.Linear(spec.table_width, spec.hidden)
+    embeddings.register_forward_hook(project)
     return embeddings
-
-
-def _project(embeddings: Any, _: object, hidden_BLE: Tensor) -> Tensor:
-    projected_BLD: Tensor = embeddings.projection(hidden_BLE)
-    return projected_BLD
-
-
-def _share(layers: nn.ModuleList, spec: BertShape) -> None:
-    """Give every layer the modules of the first of its group: attention, feed-forward, each with its LayerNorm."""
-    for number, layer in enumerate(layers):
-        first = layers[spec.first_of_group(number)]
-        if spec.sharing in ("all", "attention"):
-            layer.attention = first.attention
-        if spec.sharing in ("all", "ffn"):
-            layer.intermediate, layer.output = first.intermediate, first.output

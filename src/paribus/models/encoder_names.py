@@ -10,6 +10,11 @@ if TYPE_CHECKING:
     from paribus.models.bert import BertShape
 
 
+def pair_names(prefix: str) -> dict[str, str]:
+    """{our part of the head on pairs: its name in a checkpoint}, as BERT has them."""
+    return {"pooler": f"{prefix}pooler.dense", "classifier": "cls.seq_relationship"}
+
+
 class Layout(NamedTuple):
     """Names in `transformers`.
 
@@ -26,11 +31,6 @@ class Layout(NamedTuple):
     pretraining: str | None
     head: dict[str, str]
     pair: dict[str, str]
-
-
-def pair_names(prefix: str) -> dict[str, str]:
-    """{our part of the head on pairs: its name in a checkpoint}, as BERT has them."""
-    return {"pooler": f"{prefix}pooler.dense", "classifier": "cls.seq_relationship"}
 
 
 _BERT = Layout(
@@ -83,14 +83,13 @@ ROFORMER = _BERT._replace(
     pretraining=None,
     pair=pair_names("roformer."),
 )
-_ALBERT_PARTS = {
+_ALBERT_PARTS = {  # in a layer: BERT's beginning of a name, and ALBERT's
     "attention.self.": "attention.",
     "attention.output.": "attention.",
     "intermediate.dense": "ffn",
     "output.dense": "ffn_output",
     "output.LayerNorm": "full_layer_layer_norm",
 }
-_LAYER = re.compile(r"encoder\.layer\.(\d+)\.(.*)")
 
 
 def layout_of(spec: BertShape) -> Layout:
@@ -114,19 +113,25 @@ def layout_of(spec: BertShape) -> Layout:
 def tensor_names(spec: BertShape, names: Iterable[str]) -> dict[str, str]:
     """{name in the backbone: name in `transformers`}; weights that layers share have one name in ALBERT."""
     layout = layout_of(spec)
-    return {name: layout.prefix + _name(spec, layout, name) for name in names}
+    theirs: dict[str, str] = {}
+    for name in names:
+        inner = name
+        if layout is ALBERT:
+            inner = _albert_name(spec, name)
+        elif layout in (ELECTRA, ROFORMER):
+            inner = name.replace("embeddings.projection", "embeddings_project")
+        theirs[name] = layout.prefix + inner
+    return theirs
 
 
-def _name(spec: BertShape, layout: Layout, name: str) -> str:
-    if layout in (ELECTRA, ROFORMER):
-        return name.replace("embeddings.projection", "embeddings_project")
-    if layout is not ALBERT:
-        return name
-    if not (found := _LAYER.fullmatch(name)):
+def _albert_name(spec: BertShape, name: str) -> str:
+    """ALBERT has a stack of groups of layers, and its own names for what is in a layer."""
+    match = re.fullmatch(r"encoder\.layer\.(\d+)\.(.*)", name)
+    if match is None:
         return name.replace("embeddings.projection", "encoder.embedding_hidden_mapping_in")
-    part = found[2]
-    for prefix, theirs in _ALBERT_PARTS.items():
-        if part.startswith(prefix):
-            part = theirs + part.removeprefix(prefix)
+    layer, part = int(match[1]), match[2]
+    for ours, theirs in _ALBERT_PARTS.items():
+        if part.startswith(ours):
+            part = theirs + part.removeprefix(ours)
             break
-    return f"encoder.albert_layer_groups.{spec.group(int(found[1]))}.albert_layers.0.{part}"
+    return f"encoder.albert_layer_groups.{spec.group(layer)}.albert_layers.0.{part}"

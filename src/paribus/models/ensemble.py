@@ -37,7 +37,7 @@ class Ensemble(nn.Module):
 
     def logits(self, outputs: Sequence[Outputs], batch: Batch) -> Tensor:
         """In the shape of one head's, in full precision."""
-        return mean([head.logits(own, batch) for (_, head), own in zip(self.pairs, outputs, strict=True)])
+        return mean([head.logits(states, batch) for (_, head), states in zip(self.pairs, outputs, strict=True)])
 
     def answer(self, outputs: Sequence[Outputs], batch: Batch) -> Tensor:
         """[B, L]: the best tag of each token, for heads that score each token by itself."""

@@ -49,13 +49,13 @@ def greedy(model: Network | Ensemble, head: TokenHead | Ensemble, batch: Batch, 
     An ensemble decodes from the mean of its models' logits. Targets in the batch are not read.
     """
     pairs = pairs_of(model, head)
-    writers = [(cast(TokenHead, own), network.writer(batch, most)) for network, own in pairs]
+    writers = [(cast(TokenHead, part), network.writer(batch, most)) for network, part in pairs]
     end = pairs[0][0].vocabulary.sep
     ended_B = torch.zeros(len(batch["length_B"]), dtype=torch.bool, device=batch["ids_BL"].device)
     written: list[Tensor] = []
     while len(written) < most and not bool(ended_B.all()):
         last_B = written[-1] if written else None
-        token_B = mean([own.scores(write(last_B)) for own, write in writers]).argmax(-1)
+        token_B = mean([part.scores(write(last_B)) for part, write in writers]).argmax(-1)
         written.append(torch.where(ended_B, end, token_B))
         ended_B |= token_B == end
     rows = torch.stack(written, dim=1).tolist()

@@ -20,14 +20,14 @@ from transformers.models.roberta_prelayernorm.modeling_roberta_prelayernorm impo
 MOST = 0.5  # share of the places of a row above which the whole layer is computed
 
 
-class Places(NamedTuple):
+class ReadPositions(NamedTuple):
     """Columns of each row, beginning with its first one, and the index of each flat position of [B, L] among them."""
 
     column_BQ: Tensor
     table_N: Tensor
 
 
-def find_places(read_P: Tensor, rows: int, width: int) -> Places | None:
+def find_positions(read_P: Tensor, rows: int, width: int) -> ReadPositions | None:
     """The positions of each row that are read; rows with fewer repeat their first. None if there are too many to save
     time.
     """
@@ -42,7 +42,7 @@ def find_places(read_P: Tensor, rows: int, width: int) -> Places | None:
     column_BQ[row_R, rank_R] = read_R % width
     table_N = read_R.new_zeros(rows * width)
     table_N[read_R] = row_R * most + rank_R
-    return Places(column_BQ, table_N)
+    return ReadPositions(column_BQ, table_N)
 
 
 class _LastLayer(nn.Module):
@@ -57,19 +57,18 @@ class _LastLayer(nn.Module):
     ) -> Any:
         if self.column_BQ is None:
             return super().forward(hidden_states, attention_mask, *rest, **more)
-        own, seen_BLD = self.attention.self, self.before_attention(hidden_states)
-        asking = own.query(_take(seen_BLD, self.column_BQ))
+        attention, seen_BLD = self.attention.self, self.before_attention(hidden_states)
+        projected = attention.query(_take(seen_BLD, self.column_BQ)), attention.key(seen_BLD), attention.value(seen_BLD)
         query, key, value = (
-            states.unflatten(-1, (-1, own.attention_head_size)).transpose(1, 2)
-            for states in (asking, own.key(seen_BLD), own.value(seen_BLD))
+            states.unflatten(-1, (-1, attention.attention_head_size)).transpose(1, 2) for states in projected
         )
         if attention_mask is not None and attention_mask.shape[2] > 1:
             attention_mask = attention_mask.take_along_dim(self.column_BQ[:, None, :, None], 2)
-        attend = ALL_ATTENTION_FUNCTIONS[own.config._attn_implementation]
-        asked: dict[str, Any] = {"dropout": own.dropout.p if own.training else 0.0, "scaling": own.scaling}
+        attend = ALL_ATTENTION_FUNCTIONS[attention.config._attn_implementation]
+        options: dict[str, Any] = {"dropout": attention.dropout.p if attention.training else 0.0}
         if (score := more.get("score")) is not None:
-            asked |= {"score": score, "place_BQ": self.column_BQ}
-        read_BQHE, _ = attend(own, query, key, value, attention_mask, **asked)
+            options |= {"score": score, "place_BQ": self.column_BQ}
+        read_BQHE, _ = attend(attention, query, key, value, attention_mask, scaling=attention.scaling, **options)
         return self.feed_forward_chunk(
             self.attention.output(read_BQHE.flatten(2), _take(hidden_states, self.column_BQ))
         )
@@ -99,15 +98,15 @@ KINDS: dict[type[nn.Module], type[_LastLayer]] = {
 }
 
 
-def prepare(layer: nn.Module) -> None:
+def allow_positions(layer: nn.Module) -> None:
     """Make a layer computable at chosen positions; weights and their names stay."""
     layer.__class__ = KINDS[type(layer)]
 
 
 @contextmanager
-def reading(layer: Any, places: Places | None) -> Iterator[None]:
-    """A context in which the layer gives the states of these places alone."""
-    layer.column_BQ = None if places is None else places.column_BQ
+def computing_only(layer: Any, read: ReadPositions | None) -> Iterator[None]:
+    """A context in which the layer gives the states of these positions alone; None: of all."""
+    layer.column_BQ = None if read is None else read.column_BQ
     try:
         yield
     finally:

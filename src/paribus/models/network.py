@@ -134,10 +134,10 @@ class Network(nn.Module, ABC):
         """("query", "key", "value" or "dense", its name in the backbone) of the layers; shared ones once."""
         return iter(())
 
-    def share(self) -> None:
+    def restore_sharing(self) -> None:
         """Restore weight sharing between layers after modules were added."""
 
-    def silence(self) -> None:
+    def remove_dropout(self) -> None:
         """Remove all dropout."""
         for module in self.modules():
             if isinstance(module, nn.Dropout):

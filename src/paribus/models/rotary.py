@@ -18,7 +18,7 @@ class NoPositions(nn.Module):
         return torch.zeros((), device=position_ids.device)
 
 
-class Rotation(NamedTuple):
+class RotaryScore(NamedTuple):
     """Rotates the pair (2i, 2i + 1) of the features of a head by position x base^(-2i / width): RoFormer's layout."""
 
     width: int

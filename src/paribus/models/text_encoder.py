@@ -56,8 +56,8 @@ class TextEncoder(TextToText):
 
     def forward(self, batch: Batch, state: State = None) -> Outputs:
         """The states [B, L, D] of what is read."""
-        found = self.backbone(input_ids=batch["ids_BL"], attention_mask=self.real(batch))
-        return Outputs(found.last_hidden_state, state)
+        hidden_BLD = self.backbone(input_ids=batch["ids_BL"], attention_mask=self.real(batch)).last_hidden_state
+        return Outputs(hidden_BLD, state)
 
     def watch(self, layer: int, keep: Callable[[Tensor], None]) -> None:
         """As `Network.watch`; the states of layers, but not the embeddings, have gone through the final norm."""
@@ -76,7 +76,7 @@ class TextEncoder(TextToText):
     def depth_of(self, parameter: str) -> int:
         return 0 if "embed_tokens" in parameter else super().depth_of(parameter)
 
-    def share(self) -> None:
+    def restore_sharing(self) -> None:
         """Nothing is shared inside an encoder."""
 
     @property

@@ -123,7 +123,7 @@ class TextToText(Network):
         config = T5Config(**spec.config(vocabulary) | {"attn_implementation": kernel()})
         self.backbone: Any = _Stream(config, spec.architecture == "prefix_lm") if spec.single else _pair(config)
         slim(self.backbone)
-        self.share()
+        self.restore_sharing()
 
     @property
     def table_VD(self) -> nn.Parameter:
@@ -176,13 +176,13 @@ class TextToText(Network):
             if isinstance(module, nn.Linear) and (kind := MATRICES.get(name.rpartition(".")[2])):
                 yield kind, name
 
-    def share(self) -> None:
+    def restore_sharing(self) -> None:
         if self.spec.architecture == "encoder_decoder_shared":
             _share(self.backbone)
 
-    def silence(self) -> None:
+    def remove_dropout(self) -> None:
         """Remove all dropout; attention keeps its rate itself."""
-        super().silence()
+        super().remove_dropout()
         for module in self.modules():
             if isinstance(module, T5Attention):
                 module.dropout = 0.0

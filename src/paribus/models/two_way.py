@@ -48,9 +48,9 @@ class TwoWay(Network):
     def forward(self, batch: Batch, state: State = None) -> Outputs:
         """The states [B, L, 2 D] at all places."""
         whole = {name: value for name, value in batch.items() if name != "read_P"}
-        found = [encoder(whole) for encoder in self.sides.values()]
-        hidden_BLD = torch.cat([own.hidden_BLD for own in found], dim=-1)
-        return Outputs(hidden_BLD, state, torch.cat([own.row_BD for own in found], dim=-1))
+        sides = [encoder(whole) for encoder in self.sides.values()]
+        hidden_BLD = torch.cat([side.hidden_BLD for side in sides], dim=-1)
+        return Outputs(hidden_BLD, state, torch.cat([side.row_BD for side in sides], dim=-1))
 
     def compile(self, *_: object, **__: object) -> None:
         for encoder in self.sides.values():
@@ -65,8 +65,8 @@ class TwoWay(Network):
 
     def matrices(self) -> Iterator[tuple[str, str]]:
         for name, encoder in self.sides.items():
-            yield from ((kind, f"{name}.backbone.{own}") for kind, own in encoder.matrices())
+            yield from ((kind, f"{name}.backbone.{matrix}") for kind, matrix in encoder.matrices())
 
-    def share(self) -> None:
+    def restore_sharing(self) -> None:
         for encoder in self.sides.values():
-            encoder.share()
+            encoder.restore_sharing()

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from paribus.corruption.masking.pattern import NoisePattern
     from paribus.data.tokens.vocabulary import Vocabulary
     from paribus.models.bert import Bert
-    from paribus.models.encoder import Encoder
     from paribus.models.heads.head import Head
     from paribus.models.network import Network
     from paribus.models.spec import ModelSpec, Shape
@@ -71,9 +70,6 @@ class Electra(ObjectiveSpec):
         for key, number in (("weight", self.weight), ("temperature", self.temperature)):
             if isinstance(number, bool) or not isinstance(number, int | float) or not number > 0:
                 raise UserError(f"objective.{key}={number} is not a number above 0", f"set objective.{key}=1.0")
-        self._check_generator()
-
-    def _check_generator(self) -> None:
         if not self.joint and (self.generator != 1 or self.tie != "none"):
             cause = "objective.joint=false with a generator that is not the network of the stage before"
             raise UserError(cause, "set objective.generator=1.0 and objective.tie=none")
@@ -105,35 +101,37 @@ class Electra(ObjectiveSpec):
         return Corruption(masking, self.view)
 
     def compose(self, network: Network, vocabulary: Vocabulary) -> Objective:
+        from paribus.models.heads.replaced import CopyHead, ReplacedHead
         from paribus.models.heads.vocabulary import MaskedLMHead
         from paribus.objectives.generated import FromGenerator, FromNoise
 
-        heads, weights = {self.loss_name: self._make_head(network)}, {self.loss_name: float(self.weight)}
+        head: Head
+        if self.asks == "replaced":
+            head = ReplacedHead(network.width, everywhere=self.over == "all")
+        else:
+            head = CopyHead(network) if self.over == "all" else MaskedLMHead(network)
+        heads, weights = {self.loss_name: head}, {self.loss_name: float(self.weight)}
         if self.generator is None:
             return FromNoise(heads, weights)
-        other = None if self.tie == "all" else self._make_generator(network, vocabulary)
-        fill = MaskedLMHead(network if other is None else other)
-        how: dict[str, Any] = {"temperature": self.temperature, "disallow_correct": self.disallow_correct}
-        return FromGenerator(heads, weights, other, fill, **how, learns=self.joint)
+        generator = None
+        if self.tie != "all":
+            generator = self.generator_spec(network.spec).build_one(vocabulary, 0)  # the objective draws its weights
+            if self.tie == "embeddings":
+                generator.share_embeddings(network)
+        return FromGenerator(
+            heads,
+            weights,
+            generator,
+            MaskedLMHead(network if generator is None else generator),
+            temperature=self.temperature,
+            disallow_correct=self.disallow_correct,
+            learns=self.joint,
+        )
 
     @property
     def loss_name(self) -> str:
         """The name of the network's loss."""
         return "replaced" if self.asks == "replaced" else "mlm"
-
-    def _make_head(self, network: Network) -> Head:
-        from paribus.models.heads.replaced import CopyHead, ReplacedHead
-        from paribus.models.heads.vocabulary import MaskedLMHead
-
-        if self.asks == "replaced":
-            return ReplacedHead(network.width, everywhere=self.over == "all")
-        return CopyHead(network) if self.over == "all" else MaskedLMHead(network)
-
-    def _make_generator(self, network: Network, vocabulary: Vocabulary) -> Encoder:
-        generator = self.generator_spec(network.spec).build_one(vocabulary, 0)  # the objective draws its weights
-        if self.tie == "embeddings":
-            generator.share_embeddings(network)
-        return generator
 
     def generator_spec(self, model: Shape) -> Bert:
         """The shape of the generator of this model: feed-forward layers are four times as wide as the states, heads 64
@@ -157,12 +155,13 @@ class Electra(ObjectiveSpec):
 
     def head_flops(self, statistics: Statistics, model: ModelSpec) -> float:
         """Of the network's head, and of all of the generator, whose backward pass is left out if it does not learn."""
-        counts, hidden, table = statistics.counts, model.hidden, model.table_width
-        asked = counts["input_tokens"] if self.over == "all" else statistics.predicted
-        own = hidden * (hidden + 1) if self.asks == "replaced" else hidden * table + table * statistics.vocabulary
+        read, hidden, table = statistics.counts["input_tokens"], model.hidden, model.table_width
+        asked = read if self.over == "all" else statistics.predicted
+        per_token = hidden * (hidden + 1) if self.asks == "replaced" else hidden * table + table * statistics.vocabulary
+        head = 2.0 * asked * per_token
         if self.generator is None:
-            return 2.0 * asked * own
+            return head
         spec = model if self.tie == "all" else self.generator_spec(model)
         words = statistics.predicted * (spec.hidden * table + table * statistics.vocabulary)
-        other = 2.0 * words + spec.forward_flops(counts["input_tokens"], statistics.length)
-        return 2.0 * asked * own + (other if self.joint else other / (1.0 + BACKWARD))
+        generator = 2.0 * words + spec.forward_flops(read, statistics.length)
+        return head + (generator if self.joint else generator / (1.0 + BACKWARD))

@@ -79,12 +79,12 @@ class FromGenerator(FromNoise):
 
     @property
     def further_parts(self) -> dict[str, nn.Module]:
-        own = {} if self.generator is None else {GENERATOR: self.generator}
-        return {**super().further_parts, **own, "fill": self.fill}
+        generator = {} if self.generator is None else {GENERATOR: self.generator}
+        return {**super().further_parts, **generator, "fill": self.fill}
 
     def denominators(self) -> dict[str, str]:
-        own = {GENERATOR: self.fill.denominator} if self.learns else {}
-        return {**own, **super().denominators()}
+        generator = {GENERATOR: self.fill.denominator} if self.learns else {}
+        return {**generator, **super().denominators()}
 
     def write(self, network: nn.Module, batch: Batch) -> Batch:
         return self._write(batch, self._predict(network, batch))
@@ -92,8 +92,9 @@ class FromGenerator(FromNoise):
     def forward(self, network: nn.Module, batch: Batch, state: State = None) -> tuple[dict[str, Tensor], Any]:
         logits_PV = self._predict(network, batch)
         losses, state = Objective.forward(self, network, self._write(batch, logits_PV), state)
-        own = {GENERATOR: summed_cross_entropy(logits_PV, batch["target_P"])} if self.learns else {}
-        return {**own, **losses}, state
+        if self.learns:
+            losses = {GENERATOR: summed_cross_entropy(logits_PV, batch["target_P"]), **losses}
+        return losses, state
 
     def _predict(self, network: nn.Module, batch: Batch) -> Tensor:
         """[P, V]: the generator's logits at the noised places."""
@@ -114,13 +115,11 @@ class FromGenerator(FromNoise):
         """
         width = batch["ids_BL"].shape[1]
         drawn_P = DeviceNoise.of(batch).uniform("replaced", batch["slot_P"] // width, batch["slot_P"] % width)
-        pieces = cut_rows(logits_PV, batch["target_P"][:, None], drawn_P[:, None])
-        return torch.cat([self._look_up(*piece) for piece in pieces])[:, 0]
-
-    def _look_up(self, logits_RV: Tensor, target_R1: Tensor, drawn_R1: Tensor) -> Tensor:
-        """int64 [R, 1]: the ids at these shares of the cumulative distributions."""
-        logits_RV = logits_RV.float() / self.temperature
-        if self.disallow_correct:
-            logits_RV = logits_RV.scatter(1, target_R1, float("-inf"))
-        upto_RV = softmax(logits_RV, -1).cumsum(-1, dtype=torch.float64)
-        return torch.searchsorted(upto_RV, drawn_R1 * upto_RV[:, -1:])
+        sampled: list[Tensor] = []
+        for logits_RV, target_R1, drawn_R1 in cut_rows(logits_PV, batch["target_P"][:, None], drawn_P[:, None]):
+            logits_RV = logits_RV.float() / self.temperature
+            if self.disallow_correct:
+                logits_RV = logits_RV.scatter(1, target_R1, float("-inf"))
+            cumulative_RV = softmax(logits_RV, -1).cumsum(-1, dtype=torch.float64)
+            sampled.append(torch.searchsorted(cumulative_RV, drawn_R1 * cumulative_RV[:, -1:]))
+        return torch.cat(sampled)[:, 0]

@@ -1,9 +1,4 @@
-"""Masked language modeling.
-
-Masked language modeling and a prediction from pairs of segments.
-
-Masked language modeling and the span-boundary objective.
-"""
+"""Masked and left-to-right language modeling, alone or with a prediction from pairs of segments or span boundaries."""
 
 from __future__ import annotations
 
@@ -30,6 +25,8 @@ if TYPE_CHECKING:
     from paribus.models.network import Network
     from paribus.models.spec import ModelSpec
     from paribus.objectives.objective import Objective
+
+PLACE: Final = 200  # width of the embedding of a place in a span, as in SpanBERT whatever the model's
 
 
 @dataclass(frozen=True)
@@ -58,8 +55,10 @@ class MaskedLM(ObjectiveSpec):
         from paribus.objectives.objective import Objective
 
         tokens = MaskedLMHead(network)
-        shuffled = {} if self.shuffling is None else {"word_order": WordOrderHead(tokens)}
-        return Objective({self.loss_name: tokens, **self.further_heads(network), **shuffled}, self.loss_weights)
+        heads: dict[str, Head] = {self.loss_name: tokens, **self.further_heads(network)}
+        if self.shuffling is not None:
+            heads["word_order"] = WordOrderHead(tokens)
+        return Objective(heads, self.loss_weights)
 
     @property
     def loss_name(self) -> str:
@@ -129,8 +128,8 @@ class TwoWayLM(CausalLM):
         from paribus.models.heads.vocabulary import SideLMHead
         from paribus.objectives.objective import Objective
 
-        sides = {self.loss_name: ("left", "slot_P"), "clm_right": ("right", "back_P")}
-        return Objective({name: SideLMHead(network, *own) for name, own in sides.items()})
+        left, right = SideLMHead(network, "left", "slot_P"), SideLMHead(network, "right", "back_P")
+        return Objective({self.loss_name: left, "clm_right": right})
 
     def head_flops(self, statistics: Statistics, model: ModelSpec) -> float:
         return 2 * super().head_flops(statistics, model)
@@ -193,9 +192,6 @@ class MaskedLMWithThree(MaskedLMWithNSP):
     needed_pairs: ClassVar[str | None] = "three"
     pair_loss_name: ClassVar[str] = "sentence"
     pair_kinds: ClassVar[int] = 3
-
-
-PLACE: Final = 200  # width of the embedding of a place in a span, as in SpanBERT whatever the model's
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""An objective calls the network and sums its heads' losses."""
+"""The module that calls a network and its heads, and sums their losses."""
 
 from __future__ import annotations
 
@@ -79,11 +79,11 @@ class Objective(nn.Module):
         """({head: sum of losses}, what the network carries to the next step); losses that the batch does not have are
         missing.
         """
-        asked = self.asked(batch)
-        outputs: Outputs = network(name_places(asked.values(), batch), state=state)
-        return {name: head(outputs, batch) for name, head in asked.items()}, outputs.state
+        heads = self.heads_of(batch)
+        outputs: Outputs = network(name_places(heads.values(), batch), state=state)
+        return {name: head(outputs, batch) for name, head in heads.items()}, outputs.state
 
-    def asked(self, batch: Batch) -> dict[str, Head]:
+    def heads_of(self, batch: Batch) -> dict[str, Head]:
         """The heads of the batch's task, and those of every task."""
         task = batch.get("task")
         return {name: head for name, head in self.named_heads.items() if self.tasks.get(name, task) == task}

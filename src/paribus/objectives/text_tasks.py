@@ -1,9 +1,7 @@
-"""Which tokens of a text occur in another sentence of their document too (ERNIE 2, arXiv 1907.12412, section 4.2).
+"""The masked LM and further tasks on the same text, one of them in each step (ERNIE 2, arXiv 1907.12412, section 4.2).
 
-Tasks that get their labels from the text itself, in addition to the masked LM (ERNIE 2, arXiv 1907.12412, section
-4.2).
-
-The masked LM and further tasks on the same text, one of them in each step (ERNIE 2, arXiv 1907.12412).
+The tasks get their labels from the text itself: capital letters, tokens that recur, how the segments of a pair or the
+parts of a row follow each other.
 """
 
 from __future__ import annotations
@@ -18,7 +16,6 @@ import numpy as np
 from paribus.core.errors import UserError
 from paribus.corruption.collators.collator import RowLabels, TokenLabels
 from paribus.data.annotators import Capitals
-from paribus.data.formats.input_format import Store
 from paribus.data.formats.pairs import SegmentPair
 from paribus.data.formats.reordered import Reordered, count_classes
 from paribus.data.sequences import Array
@@ -32,59 +29,6 @@ if TYPE_CHECKING:
     from paribus.models.heads.head import Head
     from paribus.models.network import Network
     from paribus.objectives.objective import Objective
-
-
-@dataclass(frozen=True)
-class Recurring:
-    """A store whose `annotated` is 1 at tokens that recur, and 0 elsewhere."""
-
-    store: Store
-
-    @property
-    def ids(self) -> Array:
-        return self.store.ids
-
-    @property
-    def word_start(self) -> Array:
-        return self.store.word_start
-
-    @property
-    def sentence_start(self) -> Array:
-        return self.store.sentence_start
-
-    @property
-    def document_start(self) -> Array:
-        return self.store.document_start
-
-    @cached_property
-    def annotated(self) -> Any:
-        """uint8 [T], of which only the places that are read are found."""
-        return _Flags(self.store)
-
-
-class _Flags:
-    def __init__(self, store: Store) -> None:
-        self.store = store
-        self.edge_D = np.asarray(store.sentence_start)[np.asarray(store.document_start)]
-
-    def __getitem__(self, at_P: Array) -> Array:
-        """uint8 [P] of these tokens of the store."""
-        document_P = np.searchsorted(self.edge_D, at_P, side="right") - 1
-        found_P = np.zeros(len(at_P), np.uint8)
-        for document in np.unique(document_P):
-            first, last = self.edge_D[document : document + 2].tolist()
-            own_P = document_P == document
-            found_P[own_P] = self._recur(first, last)[at_P[own_P] - first]
-        return found_P
-
-    def _recur(self, first: int, last: int) -> Array:
-        """bool: of the tokens of a document."""
-        sentence_T = np.searchsorted(self.store.sentence_start, np.arange(first, last), side="right")
-        sentence_T -= sentence_T[0]
-        _, kind_T = np.unique(np.asarray(self.store.ids[first:last]), return_inverse=True)
-        pairs = np.unique(kind_T * (sentence_T[-1] + 1) + sentence_T)
-        often_T: Array = np.bincount(pairs // (sentence_T[-1] + 1))[kind_T] > 1
-        return often_T
 
 
 @dataclass(frozen=True)
@@ -196,7 +140,7 @@ class SeveralTasks(MaskedLM):
 
     @property
     def annotator(self) -> Annotator | None:
-        return next((found for name in self.text_tasks if name != MLM and (found := TASKS[name].annotator)), None)
+        return next((TASKS[name].annotator for name in self.text_tasks if name != MLM and TASKS[name].annotator), None)
 
     @property
     def alone(self) -> SeveralTasks:
@@ -209,3 +153,53 @@ class SeveralTasks(MaskedLM):
         objective = super().compose(network, vocabulary)
         objective.tasks = {name: name for name in objective.heads}
         return objective
+
+
+@dataclass(frozen=True)
+class Recurring:
+    """A store whose `annotated` is 1 at tokens that another sentence of their document has too, and 0 elsewhere."""
+
+    store: Store
+
+    @property
+    def ids(self) -> Array:
+        return self.store.ids
+
+    @property
+    def word_start(self) -> Array:
+        return self.store.word_start
+
+    @property
+    def sentence_start(self) -> Array:
+        return self.store.sentence_start
+
+    @property
+    def document_start(self) -> Array:
+        return self.store.document_start
+
+    @cached_property
+    def annotated(self) -> Any:
+        """uint8 [T], computed only for the documents that are read."""
+        return _RecurringTokens(self.store)
+
+
+class _RecurringTokens:
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.edge_D = np.asarray(store.sentence_start)[np.asarray(store.document_start)]
+
+    def __getitem__(self, at_P: Array) -> Array:
+        """uint8 [P] of these tokens of the store."""
+        flag_P = np.zeros(len(at_P), np.uint8)
+        document_P = np.searchsorted(self.edge_D, at_P, side="right") - 1
+        for document in np.unique(document_P):
+            first, last = self.edge_D[document : document + 2].tolist()
+            sentence_T = np.searchsorted(self.store.sentence_start, np.arange(first, last), side="right")
+            sentence_T -= sentence_T[0]
+            sentences = sentence_T[-1] + 1
+            _, word_T = np.unique(np.asarray(self.store.ids[first:last]), return_inverse=True)
+            pairs = np.unique(word_T * sentences + sentence_T)  # (word, sentence that it occurs in), as one number
+            recurs_T = np.bincount(pairs // sentences)[word_T] > 1
+            inside_P = document_P == document
+            flag_P[inside_P] = recurs_T[at_P[inside_P] - first]
+        return flag_P

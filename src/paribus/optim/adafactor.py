@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from paribus.core.errors import UserError
-from paribus.optim.spec import OptimizerSpec
+from paribus.optim.spec import OptimizerSpec, Rates, parameter_groups
 
 if TYPE_CHECKING:
     from torch import nn
     from torch.optim import Optimizer
-
-    from paribus.optim.groups import Rates
 
 
 @dataclass(frozen=True)
@@ -36,13 +34,15 @@ class Adafactor(OptimizerSpec):
                 raise UserError(f"optimizer.{name}={getattr(self, name)} is not positive", "give a number above 0")
 
     def build(self, named: Iterable[tuple[str, nn.Parameter]], rates: Rates | None = None) -> Optimizer:
-        from transformers import Adafactor as Factored
-
-        from paribus.optim.groups import parameter_groups
+        from transformers import Adafactor as TransformersAdafactor
 
         settings: dict[str, Any] = {"clip_threshold": self.clip_threshold, "decay_rate": -self.decay_rate}
-        groups = parameter_groups(named, self.weight_decay, rates)
-        made: Optimizer = Factored(  # type: ignore[no-untyped-call]
-            groups, lr=self.lr, scale_parameter=True, relative_step=False, warmup_init=False, **settings
+        optimizer: Optimizer = TransformersAdafactor(  # type: ignore[no-untyped-call]
+            parameter_groups(named, self.weight_decay, rates),
+            lr=self.lr,
+            scale_parameter=True,
+            relative_step=False,
+            warmup_init=False,
+            **settings,
         )
-        return made
+        return optimizer

@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from paribus.core.errors import UserError
-from paribus.optim.spec import OptimizerSpec
+from paribus.optim.spec import OptimizerSpec, Rates, parameter_groups
 
 if TYPE_CHECKING:
     from torch import nn
     from torch.optim import Optimizer
 
-    from paribus.optim.groups import Rates
     from paribus.optim.moments import Moments
 
 
@@ -49,16 +48,14 @@ class AdamW(OptimizerSpec):
         """The optimizer over the parameter groups; torch's own in its fused form (the same update, one kernel)."""
         from torch import optim
 
-        from paribus.optim.groups import parameter_groups
+        from paribus.optim.moments import Uncorrected
 
         groups = parameter_groups(named, self.weight_decay, rates, self.decay_vectors)
         betas = self.betas[0], self.betas[1]
         if not self.bias_correction:
-            from paribus.optim.moments import Uncorrected
-
             return Uncorrected(groups, self.lr, betas, self.eps, self.decoupled)
-        kind = optim.AdamW if self.decoupled else optim.Adam
-        return kind(groups, lr=self.lr, betas=betas, eps=self.eps, fused=True)
+        optimizer = optim.AdamW if self.decoupled else optim.Adam
+        return optimizer(groups, lr=self.lr, betas=betas, eps=self.eps, fused=True)
 
 
 @dataclass(frozen=True)
@@ -72,13 +69,11 @@ class Variant(AdamW):
             raise UserError("this variant of AdamW needs decoupled decay and bias correction", mend)
 
     def build(self, named: Iterable[tuple[str, nn.Parameter]], rates: Rates | None = None) -> Optimizer:
-        from paribus.optim.groups import parameter_groups
-
         groups = parameter_groups(named, self.weight_decay, rates, self.decay_vectors)
-        return self.steps()(groups, self.lr, (self.betas[0], self.betas[1]), self.eps)
+        return self.optimizer_class()(groups, self.lr, (self.betas[0], self.betas[1]), self.eps)
 
     @abstractmethod
-    def steps(self) -> type[Moments]:
+    def optimizer_class(self) -> type[Moments]:
         """The optimizer that moves the weights."""
 
 
@@ -90,7 +85,7 @@ class AdamWRms(Variant):
 
     semantics: ClassVar[int] = 1
 
-    def steps(self) -> type[Moments]:
+    def optimizer_class(self) -> type[Moments]:
         from paribus.optim.moments import ScaledAdamW
 
         return ScaledAdamW
@@ -105,7 +100,7 @@ class Lamb(Variant):
 
     semantics: ClassVar[int] = 1
 
-    def steps(self) -> type[Moments]:
+    def optimizer_class(self) -> type[Moments]:
         from paribus.optim.moments import LambSteps
 
         return LambSteps

@@ -32,21 +32,20 @@ class Moments(Optimizer):
             with torch.enable_grad():
                 loss = closure()
         for group in self.param_groups:
+            first, second = group["betas"]
             for weight in group["params"]:
-                if weight.grad is not None:
-                    self._move(weight, weight.grad, group)
+                if (gradient := weight.grad) is None:
+                    continue
+                state = self.state[weight]
+                if not state:
+                    state |= {"step": 0, "exp_avg": torch.zeros_like(weight), "exp_avg_sq": torch.zeros_like(weight)}
+                state["step"] += 1
+                if not group["decoupled"]:
+                    gradient = gradient + group["weight_decay"] * weight
+                state["exp_avg"].lerp_(gradient, 1 - first)
+                state["exp_avg_sq"].lerp_(gradient.square(), 1 - second)
+                self.update(weight, state, group)
         return loss
-
-    def _move(self, weight: Tensor, gradient: Tensor, group: Group) -> None:
-        state, (first, second) = self.state[weight], group["betas"]
-        if not state:
-            state |= {"step": 0, "exp_avg": torch.zeros_like(weight), "exp_avg_sq": torch.zeros_like(weight)}
-        state["step"] += 1
-        if not group["decoupled"]:
-            gradient = gradient + group["weight_decay"] * weight
-        state["exp_avg"].lerp_(gradient, 1 - first)
-        state["exp_avg_sq"].lerp_(gradient.square(), 1 - second)
-        self.update(weight, state, group)
 
     @abstractmethod
     def update(self, weight: Tensor, state: State, group: Group) -> None:

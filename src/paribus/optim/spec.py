@@ -1,16 +1,16 @@
-"""The base class of optimizer settings; torch is imported when the optimizer is built."""
+"""The base class of optimizer settings, and the parameter groups of all optimizers; no torch at import."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
     from torch import nn
     from torch.optim import Optimizer
 
-    from paribus.optim.groups import Rates
+Rates = Callable[[str], float]  # name of a parameter -> share of the optimizer's rate
 
 
 class OptimizerSpec(ABC):
@@ -27,4 +27,27 @@ class OptimizerSpec(ABC):
 
     @abstractmethod
     def build(self, named: Iterable[tuple[str, nn.Parameter]], rates: Rates | None = None) -> Optimizer:
-        """The optimizer over the parameter groups of `optim.groups`."""
+        """The optimizer over the `parameter_groups` of these parameters."""
+
+
+def parameter_groups(
+    named: Iterable[tuple[str, nn.Parameter]], weight_decay: float, rates: Rates | None = None, vectors: bool = False
+) -> list[dict[str, Any]]:
+    """Matrices and embeddings decay; biases and LayerNorms (vectors) do not (BERT, `optimization.py`), unless
+    `vectors` says so.
+
+    Each share of the rate makes two such groups, which hold it as "rate", the highest share first. Parameters that
+    are not trained are left out.
+    """
+    by_share: dict[float, list[nn.Parameter]] = {}
+    for name, parameter in named:
+        if parameter.requires_grad:
+            by_share.setdefault(rates(name) if rates else 1.0, []).append(parameter)
+    groups: list[dict[str, Any]] = []
+    for share in sorted(by_share, reverse=True):
+        matrices = [parameter for parameter in by_share[share] if parameter.ndim > 1]
+        others = [parameter for parameter in by_share[share] if parameter.ndim <= 1]
+        for parameters, decay in ((matrices, weight_decay), (others, weight_decay if vectors else 0.0)):
+            if parameters:
+                groups.append({"params": parameters, "weight_decay": decay, **({"rate": share} if rates else {})})
+    return groups

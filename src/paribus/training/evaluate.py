@@ -20,7 +20,7 @@ from paribus.core.hub import MODEL
 from paribus.corruption.examples import Examples
 from paribus.models import checkpoint
 from paribus.models.ensemble import Ensemble
-from paribus.models.heads.head import Head, Reader, name_places, summed_cross_entropy
+from paribus.models.heads.head import Head, StateReader, name_places, summed_cross_entropy
 from paribus.models.heads.rows import PairHead
 from paribus.models.network import Batch, Network
 from paribus.training.steps import as_batch
@@ -151,7 +151,7 @@ def placed(device: str, *modules: torch.nn.Module) -> Iterator[None]:
             module.to("cpu")
 
 
-def outputs(network: Model, reader: Reader, arrays: Iterable[dict[str, Any]]) -> Iterator[tuple[Batch, Any]]:
+def outputs(network: Model, reader: StateReader, arrays: Iterable[dict[str, Any]]) -> Iterator[tuple[Batch, Any]]:
     """(batch, what the network gives this reader) of each packed batch."""
     for packed_batch in arrays:
         batch = on_device(as_batch(packed_batch), network)

@@ -64,7 +64,7 @@ def base_of(run: Run, encoder: Network, folder: Path, memory: Memory | None = No
     asked = any(run.finetune.of(name).head.pretrained_pooler for name in run.tuned_tasks)
     types = [run.task_type(name) for name in run.tuned_tasks]
     untrained = any(not (each.trained and run.finetune.epochs) for each in types if each.speaks)
-    speaker = checkpoint.load_speaker(encoder, folder, untrained) if any(each.speaks for each in types) else None
+    speaker = checkpoint.read_token_head(encoder, folder, untrained) if any(each.speaks for each in types) else None
     return Base(run, encoder, checkpoint.load_pooler(encoder, folder) if asked else None, memory, speaker)
 
 

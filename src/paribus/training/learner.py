@@ -15,9 +15,8 @@ from paribus.core.checksums import digest
 from paribus.finetuning.method import Method
 from paribus.models.network import Batch, Network, State, seed_dropout
 from paribus.objectives.objective import Objective
-from paribus.optim.groups import Rates
 from paribus.optim.lr_schedule import Schedule
-from paribus.optim.spec import OptimizerSpec
+from paribus.optim.spec import OptimizerSpec, Rates
 from paribus.training.distributed import add_up, counts_of_all, shard, unshared, whole
 from paribus.training.steps import Step
 
@@ -174,8 +173,8 @@ class Finetuning(Learner):
     def on_train_batch_start(self, batch: Step, batch_idx: int) -> None:
         """Freeze for this step what the method has not opened yet; the optimizer already has all parameters."""
         done = self.trainer.global_step / self.total_steps
-        self.method.open_head(self.objective, self.encoder.depth, done)
-        self.method.open(self.encoder, done)  # last: a head may be tied to word embeddings
+        self.method.set_head_trainable(self.objective, self.encoder.depth, done)
+        self.method.set_trainable(self.encoder, done)  # last: a head may be tied to word embeddings
 
 
 def total_counts(step: Step) -> Counter[str]:

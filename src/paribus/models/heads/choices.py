@@ -40,7 +40,7 @@ class LastLayer:
         """Of the states that the head reads."""
         return network.width
 
-    def put_below(self, head: Head, network: Network) -> Head:
+    def wrap(self, head: Head, network: Network) -> Head:
         """The head, on these states."""
         return head
 
@@ -68,7 +68,7 @@ class Layers(LastLayer):
     def width(self, network: Network) -> int:
         return network.width * (len(self.read) if self.combine == "concat" else 1)
 
-    def put_below(self, head: Head, network: Network) -> Head:
+    def wrap(self, head: Head, network: Network) -> Head:
         from paribus.models.heads.wrappers import OnLayers
 
         return OnLayers(network, [layer % (network.depth + 1) for layer in self.read], self.combine, head)
@@ -89,9 +89,9 @@ class FirstToken:
         """Of the summary of states of this width."""
         return states
 
-    def put_below(self, head: Head, own: str, states: int, seed: int) -> Head:
-        """The head, on these summaries; `own`: the pooling that the model was trained with."""
-        return head if own == "cls" else Pooled(own).put_below(head, own, states, seed)
+    def wrap(self, head: Head, trained: str, states: int, seed: int) -> Head:
+        """The head, on these summaries; `trained`: the pooling that the model was trained with."""
+        return head if trained == "cls" else Pooled(trained).wrap(head, trained, states, seed)
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ class Pooled(FirstToken):
     def width(self, states: int) -> int:
         return 2 * states if self.kind == "cls_sep" else states
 
-    def put_below(self, head: Head, own: str, states: int, seed: int) -> Head:
+    def wrap(self, head: Head, trained: str, states: int, seed: int) -> Head:
         from paribus.models.heads.wrappers import OnPooled
 
         return OnPooled(self.kind, head)
@@ -128,7 +128,7 @@ class TextCNN(FirstToken):
 
         return OnTextCNN.width
 
-    def put_below(self, head: Head, own: str, states: int, seed: int) -> Head:
+    def wrap(self, head: Head, trained: str, states: int, seed: int) -> Head:
         from paribus.models.heads.wrappers import OnTextCNN
         from paribus.models.network import initialize
 
@@ -146,7 +146,7 @@ class OneRow:
     def check(self, length: int) -> None:
         """Raise UserError for settings that do not fit rows of this length."""
 
-    def put_below(self, head: Head, width: int, seed: int) -> Head:
+    def wrap(self, head: Head, width: int, seed: int) -> Head:
         """The head, on summaries of this width of whole texts."""
         return head
 
@@ -176,7 +176,7 @@ class Windows(OneRow):
         if self.most < 1:
             raise UserError(f"finetune.head.windows.most={self.most} is below 1", "give a whole number")
 
-    def put_below(self, head: Head, width: int, seed: int) -> Head:
+    def wrap(self, head: Head, width: int, seed: int) -> Head:
         from paribus.models.heads.wrappers import OnWindows
         from paribus.models.network import initialize
 
@@ -189,7 +189,7 @@ class Windows(OneRow):
 class Options(OneRow):
     """A row for each option of an example, whose scores are compared; a task type sets this."""
 
-    def put_below(self, head: Head, width: int, seed: int) -> Head:
+    def wrap(self, head: Head, width: int, seed: int) -> Head:
         from paribus.models.heads.wrappers import OnOptions
 
         return OnOptions(head)
@@ -199,7 +199,7 @@ class Options(OneRow):
 class BothOrders(OneRow):
     """A pair in both orders, whose summaries are added (GPT-1, section 3.3); a task type sets this."""
 
-    def put_below(self, head: Head, width: int, seed: int) -> Head:
+    def wrap(self, head: Head, width: int, seed: int) -> Head:
         from paribus.models.heads.wrappers import OnSum
 
         return OnSum(head)
@@ -266,16 +266,18 @@ class TaskHead(ABC):
         from paribus.models.network import initialize
 
         states = self.layers.width(network)
-        whole = self.windows.put_below(head, self.pooling.width(states), seed)
+        whole = self.windows.wrap(head, self.pooling.width(states), seed)
         initialize(head, seed, STD)
-        return self._on_states(self.pooling.put_below(whole, self._own_pooling(network), states, seed), network, seed)
+        pooled = self.pooling.wrap(whole, self._default_pooling(network), states, seed)
+        return self._on_states(pooled, network, seed)
 
-    def _own_pooling(self, network: Network) -> str:
+    def _default_pooling(self, network: Network) -> str:
         """What summarizes a row if no pooling is chosen."""
         return network.spec.pooling
 
     def _on_states(self, head: Head, network: Network, seed: int) -> Head:
-        return self.layers.put_below(head, network)
+        """The head, on the states of the chosen layers."""
+        return self.layers.wrap(head, network)
 
 
 @dataclass(frozen=True)
@@ -301,8 +303,8 @@ class Classifier(TaskHead):
     def pretrained_pooler(self) -> bool:
         return self.pooler == "pretrained"
 
-    def _own_pooling(self, network: Network) -> str:
-        return "cls" if self.pretrained_pooler else super()._own_pooling(network)
+    def _default_pooling(self, network: Network) -> str:
+        return "cls" if self.pretrained_pooler else super()._default_pooling(network)
 
     def for_rows(self, network: Network, answer: RowAnswer, seed: int) -> Head:
         from paribus.models.heads.rows import ClassificationHead
@@ -333,7 +335,7 @@ class BiLSTM(Classifier):
     Unless a pooling is chosen, its last states summarize a row.
     """
 
-    def _own_pooling(self, network: Network) -> str:
+    def _default_pooling(self, network: Network) -> str:
         return "cls"
 
     def _on_states(self, head: Head, network: Network, seed: int) -> Head:
@@ -388,7 +390,8 @@ class Siamese(TaskHead):
             head = LinearHead(self.pooling.width(states) * len(self.names), answer.outputs, 0.0, answer.loss)
             initialize(head, seed, STD)
             head = OnPairs(self.names, answer.span is not None, head)
-        return self._on_states(self.pooling.put_below(head, self._own_pooling(network), states, seed), network, seed)
+        pooled = self.pooling.wrap(head, self._default_pooling(network), states, seed)
+        return self._on_states(pooled, network, seed)
 
 
 @dataclass(frozen=True)

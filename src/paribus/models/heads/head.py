@@ -1,8 +1,6 @@
-"""Cross-entropy over a vocabulary, a few rows at a time.
+"""What all heads share: the base classes, the loss of a row's label, and cross-entropy over a vocabulary.
 
-What a wrong class costs.
-
-The base class of heads: a head reads states and returns a sum of losses with a named denominator.
+A head reads the states of a network and returns the sum of a loss with a named denominator.
 """
 
 from __future__ import annotations
@@ -21,98 +19,9 @@ from paribus.core.settings import FineTuning
 from paribus.models.network import Batch, Outputs
 
 CACHED, RESIDENT = 1 << 19, 1 << 27  # values of a piece: on a processor it stays in the cache, elsewhere launches count
-
-
-def summed_cross_entropy(logits_PV: Tensor, target_P: Tensor) -> Tensor:
-    """The sum of the cross-entropies of P rows in float32, in nats, as `cross_entropy(logits.float(), target,
-    reduction="sum")`: to the bit without a gradient, to rounding with one.
-
-    That holds up to three float32 arrays [P, V] at a time; with 32,000 words their making costs a processor many times
-    the arithmetic. Here probabilities are made for a few rows, and the gradient with them, in the logits' type.
-    """
-    loss: Tensor = _ByRows.apply(logits_PV, target_P)  # type: ignore[no-untyped-call]
-    return loss
-
-
-class _ByRows(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, logits_PV: Tensor, target_P: Tensor) -> Tensor:
-        found_P = torch.empty(target_P.shape, dtype=torch.float32, device=logits_PV.device)
-        gradient_PV = torch.empty_like(logits_PV) if ctx.needs_input_grad[0] else None
-        parts = [logits_PV, target_P[:, None], found_P[:, None], *([] if gradient_PV is None else [gradient_PV])]
-        for logits_RV, target_R1, found_R1, *gradient_RV in cut_rows(*parts):
-            if gradient_RV:
-                found_R1.copy_(_differentiate(logits_RV, target_R1, *gradient_RV))
-            else:
-                torch.gather(log_softmax(logits_RV, 1, dtype=torch.float32), 1, target_R1, out=found_R1)
-        ctx.save_for_backward(gradient_PV)
-        return nll_loss(found_P[:, None], torch.zeros_like(target_P), reduction="sum")  # it adds up by halves
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        (gradient_PV,) = ctx.saved_tensors
-        return gradient_PV * gradient, None
-
-
-def _differentiate(logits_RV: Tensor, target_R1: Tensor, gradient_RV: Tensor) -> Tensor:
-    """The log-probabilities [R, 1] of the targets; writes the gradient of their negative sum.
-
-    The exponentials of a row are taken once: the largest probability and its logit say what they were divided by.
-    """
-    share_RV = softmax(logits_RV, 1, dtype=torch.float32)
-    largest_R1 = logits_RV.amax(1, keepdim=True).float() - share_RV.amax(1, keepdim=True).log_()
-    found_R1 = logits_RV.gather(1, target_R1).float().sub_(largest_R1)
-    gradient_RV.copy_(share_RV.scatter_add_(1, target_R1, torch.full_like(found_R1, -1.0)))
-    return found_R1
-
-
-def cut_rows(*parts_PN: Tensor) -> Iterator[tuple[Tensor, ...]]:
-    """Chunks of a few rows of each part, so small that a chunk of the first part stays in the cache."""
-    first = parts_PN[0]
-    rows = max(1, (CACHED if first.device.type == "cpu" else RESIDENT) // first.shape[1])
-    return zip(*(torch.split(part, rows) for part in parts_PN), strict=True)
-
-
-RowLoss = Callable[[Tensor, Tensor], Tensor]  # outputs [B, C] and labels [B] -> the sum of the rows' losses
 SMALLEST = 2.0**-24  # of 1 - p in single precision, if that is not 0
 
-
-@dataclass(frozen=True)
-class Loss:
-    """The sum over rows of the cross-entropy, in nats, or of one of its variants.
-
-    `smoothing` spreads this share of the target over all classes (arXiv 1512.00567, section 7). `focal` is the gamma of
-    (1 - p) ** gamma, which gives rows that are already right less weight (arXiv 1708.02002, section 3.2).
-    Raises UserError for values outside their range and for both at once.
-    """
-
-    smoothing: float = 0.0
-    focal: float = 0.0
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.smoothing < 1:
-            raise UserError(f"finetune.label_smoothing={self.smoothing} is outside [0, 1)", "use 0.1, or 0 for none")
-        if self.focal < 0:
-            raise UserError(f"finetune.focal={self.focal} is negative", "use 2, or 0 for plain cross-entropy")
-        if self.smoothing and self.focal:
-            raise UserError("finetune.label_smoothing and finetune.focal are both set", "set one of them to 0")
-
-    def __call__(self, logits_BC: Tensor, label_B: Tensor) -> Tensor:
-        if not self.focal:
-            return cross_entropy(logits_BC, label_B, reduction="sum", label_smoothing=self.smoothing)
-        loss_B = cross_entropy(logits_BC, label_B, reduction="none")
-        wrong_B = 1 - (-loss_B).exp()
-        focal_B = wrong_B.clamp_min(SMALLEST) ** self.focal * loss_B  # a power below 1 has no slope at 0
-        return focal_B.where(wrong_B > 0, 0.0).sum()
-
-
-def loss_of(settings: FineTuning) -> Loss:
-    return Loss(settings.label_smoothing, settings.focal)
-
-
-def squared_error(value_B1: Tensor, label_B: Tensor) -> Tensor:
-    """The sum over rows of the squared differences."""
-    return (value_B1.squeeze(-1) - label_B).square().sum()
+RowLoss = Callable[[Tensor, Tensor], Tensor]  # outputs [B, C] and labels [B] -> the sum of the rows' losses
 
 
 class Head(nn.Module, ABC):
@@ -166,21 +75,6 @@ class TokenHead(Head):
         return summed_cross_entropy(self.logits(outputs, batch), batch["target_P"])
 
 
-class Reader(Protocol):
-    """A protocol for anything that names the positions it reads."""
-
-    def reads(self, batch: Batch) -> list[Tensor] | None: ...
-
-
-def name_places(heads: Iterable[Reader], batch: Batch) -> Batch:
-    """The batch, and as `read_P` the places that these heads read if each of them names its own."""
-    read = [head.reads(batch) for head in heads]
-    if any(places is None for places in read):
-        return batch
-    named = [places_P for places in read for places_P in places or ()]
-    return {**batch, "read_P": torch.cat([batch["length_B"].new_zeros(0), *named])}
-
-
 class Wrapper(Head):
     """Any head, on the network's outputs as `read` transforms them."""
 
@@ -202,3 +96,100 @@ class Wrapper(Head):
 
     def answer(self, outputs: Outputs, batch: Batch) -> Tensor:
         return self.head.answer(self.read(outputs, batch), batch)
+
+
+class StateReader(Protocol):
+    """Anything that names the places whose states it reads: a head, an ensemble, a measurement."""
+
+    def reads(self, batch: Batch) -> list[Tensor] | None: ...
+
+
+def name_places(readers: Iterable[StateReader], batch: Batch) -> Batch:
+    """The batch, and as `read_P` the places that these heads read if each of them names its own."""
+    read = [reader.reads(batch) for reader in readers]
+    if any(places is None for places in read):
+        return batch
+    named = [places_P for places in read for places_P in places or ()]
+    return {**batch, "read_P": torch.cat([batch["length_B"].new_zeros(0), *named])}
+
+
+@dataclass(frozen=True)
+class Loss:
+    """The sum over rows of the cross-entropy, in nats, or of one of its variants.
+
+    `smoothing` spreads this share of the target over all classes (arXiv 1512.00567, section 7). `focal` is the gamma of
+    (1 - p) ** gamma, which gives rows that are already right less weight (arXiv 1708.02002, section 3.2).
+    Raises UserError for values outside their range and for both at once.
+    """
+
+    smoothing: float = 0.0
+    focal: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.smoothing < 1:
+            raise UserError(f"finetune.label_smoothing={self.smoothing} is outside [0, 1)", "use 0.1, or 0 for none")
+        if self.focal < 0:
+            raise UserError(f"finetune.focal={self.focal} is negative", "use 2, or 0 for plain cross-entropy")
+        if self.smoothing and self.focal:
+            raise UserError("finetune.label_smoothing and finetune.focal are both set", "set one of them to 0")
+
+    def __call__(self, logits_BC: Tensor, label_B: Tensor) -> Tensor:
+        if not self.focal:
+            return cross_entropy(logits_BC, label_B, reduction="sum", label_smoothing=self.smoothing)
+        loss_B = cross_entropy(logits_BC, label_B, reduction="none")
+        wrong_B = 1 - (-loss_B).exp()
+        focal_B = wrong_B.clamp_min(SMALLEST) ** self.focal * loss_B  # a power below 1 has no slope at 0
+        return focal_B.where(wrong_B > 0, 0.0).sum()
+
+
+def loss_of(settings: FineTuning) -> Loss:
+    """The loss that a fine-tuning asks for."""
+    return Loss(settings.label_smoothing, settings.focal)
+
+
+def squared_error(value_B1: Tensor, label_B: Tensor) -> Tensor:
+    """The sum over rows of the squared differences."""
+    return (value_B1.squeeze(-1) - label_B).square().sum()
+
+
+def summed_cross_entropy(logits_PV: Tensor, target_P: Tensor) -> Tensor:
+    """The sum of the cross-entropies of P rows in float32, in nats, as `cross_entropy(logits.float(), target,
+    reduction="sum")`: to the bit without a gradient, to rounding with one.
+
+    That holds up to three float32 arrays [P, V] at a time; with 32,000 words their making costs a processor many times
+    the arithmetic. Here probabilities are made for a few rows, and the gradient with them, in the logits' type.
+    """
+    loss: Tensor = _ByRows.apply(logits_PV, target_P)  # type: ignore[no-untyped-call]
+    return loss
+
+
+class _ByRows(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, logits_PV: Tensor, target_P: Tensor) -> Tensor:
+        log_share_P = torch.empty(target_P.shape, dtype=torch.float32, device=logits_PV.device)
+        gradient_PV = torch.empty_like(logits_PV) if ctx.needs_input_grad[0] else None
+        parts = [logits_PV, target_P[:, None], log_share_P[:, None], *([] if gradient_PV is None else [gradient_PV])]
+        for logits_RV, target_R1, log_share_R1, *gradient_RV in cut_rows(*parts):
+            if not gradient_RV:
+                torch.gather(log_softmax(logits_RV, 1, dtype=torch.float32), 1, target_R1, out=log_share_R1)
+                continue
+            # The exponentials of a row are taken once: the largest share and its logit say what they were divided by
+            share_RV = softmax(logits_RV, 1, dtype=torch.float32)
+            log_sum_R1 = logits_RV.amax(1, keepdim=True).float() - share_RV.amax(1, keepdim=True).log_()
+            log_share_R1.copy_(logits_RV.gather(1, target_R1).float().sub_(log_sum_R1))
+            gradient_RV[0].copy_(share_RV.scatter_add_(1, target_R1, torch.full_like(log_sum_R1, -1.0)))
+        ctx.save_for_backward(gradient_PV)
+        # This reduction adds up by halves, as `cross_entropy` does
+        return nll_loss(log_share_P[:, None], torch.zeros_like(target_P), reduction="sum")
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        (gradient_PV,) = ctx.saved_tensors
+        return gradient_PV * gradient, None
+
+
+def cut_rows(*parts_PN: Tensor) -> Iterator[tuple[Tensor, ...]]:
+    """Chunks of a few rows of each part, so small that a chunk of the first part stays in the cache."""
+    first = parts_PN[0]
+    rows = max(1, (CACHED if first.device.type == "cpu" else RESIDENT) // first.shape[1])
+    return zip(*(torch.split(part, rows) for part in parts_PN), strict=True)

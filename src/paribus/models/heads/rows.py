@@ -1,8 +1,8 @@
-"""Heads on a whole row.
+"""Heads that answer about a whole row, or about two texts.
 
-Two texts, each read separately (Sentence-BERT, arXiv 1908.10084, section 3).
-
-The stochastic answer network on a pair of texts in one row (MT-DNN, arXiv 1901.11504, section 3; 1804.07888).
+Classifiers on what summarizes a row; heads on the embeddings of two texts that are read separately (Sentence-BERT,
+arXiv 1908.10084, section 3); the stochastic answer network on two texts in one row (MT-DNN, arXiv 1901.11504, section
+3; 1804.07888).
 """
 
 from __future__ import annotations
@@ -16,6 +16,13 @@ from torch.nn.functional import cosine_similarity, cross_entropy, dropout
 from paribus.models.heads.head import Head, Loss, RowLoss, Wrapper
 from paribus.models.heads.wrappers import gather_rows
 from paribus.models.network import Batch, Outputs
+
+PARTS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "u": lambda u_BD, v_BD: u_BD,
+    "v": lambda u_BD, v_BD: v_BD,
+    "difference": lambda u_BD, v_BD: (u_BD - v_BD).abs(),
+    "product": lambda u_BD, v_BD: u_BD * v_BD,
+}
 
 
 class ClassificationHead(Head):
@@ -95,20 +102,6 @@ class PairHead(Head):
         return cross_entropy(self.logits(outputs, batch).float(), batch["label_N"], reduction="sum")
 
 
-PARTS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
-    "u": lambda u_BD, v_BD: u_BD,
-    "v": lambda u_BD, v_BD: v_BD,
-    "difference": lambda u_BD, v_BD: (u_BD - v_BD).abs(),
-    "product": lambda u_BD, v_BD: u_BD * v_BD,
-}
-
-
-def cosines(row_WD: Tensor, batch: Batch) -> Tensor:
-    """[B]: the cosine of the two embeddings of each example."""
-    row_B2D, _ = gather_rows(row_WD, batch["place_BK"])
-    return cosine_similarity(row_B2D[:, 0], row_B2D[:, 1])
-
-
 class OnPairs(Wrapper):
     """A classifier on parts of two embeddings, side by side (section 3.1).
 
@@ -148,6 +141,12 @@ class Cosine(Head):
         return wrong_B.square().sum()
 
 
+def cosines(row_WD: Tensor, batch: Batch) -> Tensor:
+    """[B]: the cosine of the two embeddings of each example."""
+    row_B2D, _ = gather_rows(row_WD, batch["place_BK"])
+    return cosine_similarity(row_B2D[:, 0], row_B2D[:, 1])
+
+
 class AnswerHead(Head):
     """Several turns over the rest of the row refine a summary of the second text; their answers are averaged.
 
@@ -176,37 +175,32 @@ class AnswerHead(Head):
     def logits(self, outputs: Outputs, batch: Batch) -> Tensor:
         """[B, classes]: the logarithm of the mean of the turns' probabilities."""
         with torch.autocast(outputs.hidden_BLD.device.type, enabled=False):
-            share_KBC = self._turn(outputs.hidden_BLD.float(), batch).softmax(-1)
-        kept_KB = self._keep(share_KBC)
+            share_KBC = self._take_turns(outputs.hidden_BLD.float(), batch).softmax(-1)
+        kept_KB = torch.ones(share_KBC.shape[:2], dtype=torch.bool, device=share_KBC.device)
+        if self.training and self.drop:
+            kept_KB = torch.rand(kept_KB.shape, device=kept_KB.device) >= self.drop
+            one_B = torch.randint(self.turns, kept_KB.shape[1:], device=kept_KB.device)
+            kept_KB[one_B, torch.arange(len(one_B), device=one_B.device)] = True
         return mean_of_turns(share_KBC, kept_KB).log()
 
     def forward(self, outputs: Outputs, batch: Batch) -> Tensor:
         return self.loss(self.logits(outputs, batch), batch["label_B"])
 
-    def _turn(self, hidden_BLD: Tensor, batch: Batch) -> Tensor:
+    def _take_turns(self, hidden_BLD: Tensor, batch: Batch) -> Tensor:
         """[K, B, classes]: the scores of each turn."""
         column_L = torch.arange(hidden_BLD.shape[1], device=hidden_BLD.device)
         second_BL = (batch["part_BL"] == 1) & (column_L < batch["length_B"][:, None])
         first_BL = (batch["part_BL"] == 0) & (column_L < batch["length_B"][:, None])
         hidden_BLD = dropout(hidden_BLD, self.dropout, self.training)
         state_BD = _weigh(self.summary(hidden_BLD).squeeze(-1), second_BL, hidden_BLD)
-        found = []
+        scores = []
         for _ in range(self.turns):
             score_BL = torch.einsum("bd,bld->bl", self.attention(state_BD), hidden_BLD)
             read_BD = _weigh(score_BL, first_BL, hidden_BLD)
             parts = [state_BD, read_BD, (state_BD - read_BD).abs(), state_BD * read_BD]
-            found.append(self.classifier(dropout(torch.cat(parts, -1), self.dropout, self.training)))
+            scores.append(self.classifier(dropout(torch.cat(parts, -1), self.dropout, self.training)))
             state_BD = self.gru(read_BD, state_BD)
-        return torch.stack(found)
-
-    def _keep(self, share_KBC: Tensor) -> Tensor:
-        """bool [K, B]: the turns whose answers count."""
-        kept_KB = torch.ones(share_KBC.shape[:2], dtype=torch.bool, device=share_KBC.device)
-        if self.training and self.drop:
-            kept_KB = torch.rand(kept_KB.shape, device=kept_KB.device) >= self.drop
-            one_B = torch.randint(self.turns, kept_KB.shape[1:], device=kept_KB.device)
-            kept_KB[one_B, torch.arange(len(one_B), device=one_B.device)] = True
-        return kept_KB
+        return torch.stack(scores)
 
 
 def mean_of_turns(share_KBC: Tensor, kept_KB: Tensor) -> Tensor:

@@ -83,11 +83,11 @@ class CRFHead(TaggingHead):
 
     def path_score(self, score_BWC: Tensor, tag_BW: Tensor, real_BW: Tensor) -> Tensor:
         """[B]: the score of given paths; only the first words are real, 0 of none."""
-        own_BW = score_BWC.gather(2, tag_BW[..., None])[..., 0]
+        tag_score_BW = score_BWC.gather(2, tag_BW[..., None])[..., 0]
         follow_BW = self.follow_CC[tag_BW[:, :-1], tag_BW[:, 1:]]
         last_B1 = (real_BW.sum(1, keepdim=True) - 1).clamp(min=0)
         ends_B = self.begin_C[tag_BW[:, 0]] + self.end_C[tag_BW.gather(1, last_B1)[:, 0]]
-        return ((own_BW * real_BW).sum(1) + (follow_BW * real_BW[:, 1:]).sum(1) + ends_B) * real_BW[:, 0]
+        return ((tag_score_BW * real_BW).sum(1) + (follow_BW * real_BW[:, 1:]).sum(1) + ends_B) * real_BW[:, 0]
 
     def log_sum(self, score_BWC: Tensor, real_BW: Tensor) -> Tensor:
         """[B]: the log of the sum of the exponentials of all paths' scores; 0 of no word."""

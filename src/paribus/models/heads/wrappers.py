@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -33,30 +34,23 @@ class OnLayers(Wrapper):
             self.gamma = nn.Parameter(torch.ones(()))
         self._states: dict[int, Tensor] = {}
         for layer in self.layers:
-            encoder.watch(layer, self._keeper(layer))
+            encoder.watch(layer, partial(self._states.__setitem__, layer))
 
     def read(self, outputs: Outputs, batch: Batch) -> Outputs:
         """The combined states of the forward pass that has just ended."""
-        states_NBLD = [self._states[layer] for layer in self.layers]
+        states = [self._states[layer] for layer in self.layers]
         self._states.clear()
-        hidden_BLD = self._combined(states_NBLD)
-        return Outputs(hidden_BLD, outputs.state, self._network[0].summarize(hidden_BLD, batch))
-
-    def _combined(self, states: list[Tensor]) -> Tensor:
         if self.combine == "concat":
-            return torch.cat(states, dim=-1)
-        stacked_NBLD = torch.stack(states)
-        if self.combine == "mean":
-            return stacked_NBLD.mean(0)
-        if self.combine == "max":
-            return stacked_NBLD.amax(0)
-        return self.gamma * torch.einsum("n,nbld->bld", self.weight_N.softmax(0).to(stacked_NBLD.dtype), stacked_NBLD)
-
-    def _keeper(self, layer: int) -> Callable[[Tensor], None]:
-        def keep(state_BLD: Tensor) -> None:
-            self._states[layer] = state_BLD
-
-        return keep
+            hidden_BLD = torch.cat(states, dim=-1)
+        elif self.combine == "mean":
+            hidden_BLD = torch.stack(states).mean(0)
+        elif self.combine == "max":
+            hidden_BLD = torch.stack(states).amax(0)
+        else:
+            states_NBLD = torch.stack(states)
+            share_N = self.weight_N.softmax(0).to(states_NBLD.dtype)
+            hidden_BLD = self.gamma * torch.einsum("n,nbld->bld", share_N, states_NBLD)
+        return Outputs(hidden_BLD, outputs.state, self._network[0].summarize(hidden_BLD, batch))
 
 
 class OnBiLSTM(Wrapper):
@@ -123,26 +117,15 @@ class OnTextCNN(Wrapper):
     def read(self, outputs: Outputs, batch: Batch) -> Outputs:
         """Padding reads as zeros, as it does beyond the end of a row."""
         hidden_BLD = outputs.hidden_BLD
-        state_BDL = (hidden_BLD * _real(hidden_BLD, batch["length_B"])).transpose(1, 2)
-        row_BD = torch.cat([self._largest(conv, state_BDL, batch["length_B"]) for conv in self.filters], dim=-1)
-        return Outputs(hidden_BLD, outputs.state, row_BD)
-
-    def _largest(self, conv: nn.Module, state_BDL: Tensor, length_B: Tensor) -> Tensor:
-        """Over the windows that hold a real token, so that a row's padding has no effect."""
-        found_BFL = conv(state_BDL).relu()
-        windows_B = length_B + found_BFL.shape[2] - state_BDL.shape[2]
-        inside_BL = torch.arange(found_BFL.shape[2], device=length_B.device) < windows_B[:, None]
-        largest_BF: Tensor = (found_BFL * inside_BL[:, None]).amax(2)
-        return largest_BF
-
-
-def _real(hidden_BLD: Tensor, length_B: Tensor) -> Tensor:
-    return (torch.arange(hidden_BLD.shape[1], device=length_B.device) < length_B[:, None])[..., None]
-
-
-def gather_rows(row_WD: Tensor, place_BK: Tensor) -> tuple[Tensor, Tensor]:
-    """([B, K, D] the rows of each example, [B, K, 1] which of them there are)."""
-    return row_WD[place_BK.clamp_min(0)], (place_BK >= 0)[..., None]
+        hidden_BDL = (hidden_BLD * _real(hidden_BLD, batch["length_B"])).transpose(1, 2)
+        largest: list[Tensor] = []
+        for conv in self.filters:
+            feature_BFL = conv(hidden_BDL).relu()
+            # Only windows that hold a real token count, so that a row's padding has no effect
+            windows_B = batch["length_B"] + feature_BFL.shape[2] - hidden_BDL.shape[2]
+            inside_BL = torch.arange(feature_BFL.shape[2], device=windows_B.device) < windows_B[:, None]
+            largest.append((feature_BFL * inside_BL[:, None]).amax(2))
+        return Outputs(hidden_BLD, outputs.state, torch.cat(largest, dim=-1))
 
 
 class OnWindows(Wrapper):
@@ -204,3 +187,13 @@ class OnOptions(Wrapper):
 
     def forward(self, outputs: Outputs, batch: Batch) -> Tensor:
         return self.loss(self.logits(outputs, batch).float(), batch["label_B"])
+
+
+def _real(hidden_BLD: Tensor, length_B: Tensor) -> Tensor:
+    """bool [B, L, 1]: which places are not padding."""
+    return (torch.arange(hidden_BLD.shape[1], device=length_B.device) < length_B[:, None])[..., None]
+
+
+def gather_rows(row_WD: Tensor, place_BK: Tensor) -> tuple[Tensor, Tensor]:
+    """([B, K, D] the rows of each example, [B, K, 1] which of them there are)."""
+    return row_WD[place_BK.clamp_min(0)], (place_BK >= 0)[..., None]
