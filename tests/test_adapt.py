@@ -13,7 +13,8 @@ from paribus.commands.cli import main
 from paribus.commands.completion import complete
 from paribus.core.config import compose
 from paribus.sweeps.adapt import Question, describe_sweep, express, write_sweep
-from paribus.sweeps.sweep import arm_overrides, load
+from paribus.sweeps.sweep import arm_overrides
+from paribus.sweeps.sweep_file import load
 from paribus.training.run import run
 
 TASK = """_target_: paribus.tasks.tables.table.LabelTable

@@ -24,7 +24,7 @@ from paribus.runs.record import read_record
 from paribus.sweeps.request import Request
 from paribus.sweeps.run import run_sweep
 from paribus.sweeps.search.storage import open_storage
-from paribus.sweeps.status import survey
+from paribus.sweeps.status import read_status
 from paribus.training.callbacks import append_line
 from paribus.training.description import Run
 from paribus.training.run import run
@@ -74,7 +74,7 @@ def test_a_sweep_with_a_diverged_run_says_so_every_time(ask: Ask, capfd: pytest.
         said = capfd.readouterr().err
         assert "1/2 done, 1 diverged" in said
         assert "✗ diverged and left out of the table's means: static/seed0" in said
-    assert survey(request).summary().startswith("1/2 done, 1 diverged")
+    assert read_status(request).summary().startswith("1/2 done, 1 diverged")
 
 
 def test_the_report_has_a_place_for_a_diverged_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ from paribus.core.errors import UserError
 from paribus.sweeps.expand import expand
 from paribus.sweeps.init import Question, find_wrapped, name_of, name_task, say_power, split_compared, write_files
 from paribus.sweeps.request import parse
-from paribus.sweeps.sweep import load
+from paribus.sweeps.sweep_file import load
 from paribus.tasks.tables.guess import Labeled, guess_task
 
 DOCS = Path(__file__).parents[1] / "docs"

@@ -19,8 +19,8 @@ from paribus.runs.identity import Identity
 from paribus.runs.provenance import check_text, name_text
 from paribus.sweeps.expand import expand
 from paribus.sweeps.request import Request, parse
-from paribus.sweeps.status import survey
-from paribus.sweeps.sweep import load
+from paribus.sweeps.status import read_status
+from paribus.sweeps.sweep_file import load
 
 SWEEP: dict[str, Any] = {
     "study": "mine",
@@ -65,8 +65,8 @@ def test_status_shows_no_runs_of_another_scale(tmp_path: Path) -> None:
     (running / CONFIG).write_text("study: roberta_table1\nscale: smoke\n")
 
     def states(scale: str) -> tuple[str, str]:
-        board = survey(Request(load("roberta_table1"), scale, runs=tmp_path, results=tmp_path / "none"))
-        return board.cells["static/seed0"].state, board.cells["dynamic/seed0"].state
+        status = read_status(Request(load("roberta_table1"), scale, runs=tmp_path, results=tmp_path / "none"))
+        return status.cells["static/seed0"].state, status.cells["dynamic/seed0"].state
 
     assert states("smoke") == ("done", "stopped")
     assert states("cpu") == ("missing", "missing")

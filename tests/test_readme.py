@@ -26,8 +26,9 @@ from paribus.reporting.tables.schema import qualify
 from paribus.sweeps.control import audit
 from paribus.sweeps.init import Question, write_sweep, write_task
 from paribus.sweeps.request import request_of
-from paribus.sweeps.search import request as searches
-from paribus.sweeps.sweep import jobs, load
+from paribus.sweeps.search.request import search_request_of
+from paribus.sweeps.sweep import jobs
+from paribus.sweeps.sweep_file import load
 from paribus.tasks.metrics import METRICS
 from paribus.tasks.tables.guess import guess_task
 
@@ -81,7 +82,7 @@ def check(line: str) -> None:
         compose(first_of_each([text for text in overrides if text not in options]))
         return
     given = parse(verb, argv)
-    if name in ("plan", "run", "status") and searches.request_of(given) is None:
+    if name in ("plan", "run", "status") and search_request_of(given) is None:
         request = request_of(given)
         compose_launcher(request.launcher)
         compose([f"scale={request.scale}", *request.overrides])

@@ -22,7 +22,7 @@ from paribus.runs.archive import RECORD
 from paribus.sweeps.expand import expand
 from paribus.sweeps.request import Request, parse
 from paribus.sweeps.run import run_sweep, train_command
-from paribus.sweeps.status import survey
+from paribus.sweeps.status import read_status
 from paribus.sweeps.sweep import Job
 from paribus.training.description import Run
 from paribus.training.profile import PRECISIONS, choose_precision
@@ -100,7 +100,7 @@ def test_runs_go_on_past_a_failure_which_is_named_recorded_and_tried_again(
     failed = [made for made in records if made.status == "failed"]
     assert [(made.arm, made.seed) for made in failed] == [("dynamic", 0)]
     assert failed[0].error == "planted failure: mend it"
-    assert survey(request).cells["dynamic/seed0"].state == "failed"
+    assert read_status(request).cells["dynamic/seed0"].state == "failed"
 
     commands.flag("dynamic/seed0").unlink()
     commands.called.clear()
@@ -247,7 +247,7 @@ def test_scale_test_trains_in_process_and_survives_errors(
     assert "static_x10/seed0 failed: no text: give one" in said
     assert "dynamic/seed0 failed: ZeroDivisionError: by zero" in said
     assert "✗ static/seed0 diverged" in said
-    cells = survey(request).cells
+    cells = read_status(request).cells
     assert [cells[f"{arm}/seed0"].state for arm in trained] == ["failed", "failed", "diverged"]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from paribus.core.arguments import Arguments, Flag, Option, path, text, verb
 from paribus.core.console import say
 from paribus.sweeps.request import SCALE, STUDY, SWEEP
-from paribus.sweeps.sweep import load
+from paribus.sweeps.sweep_file import load
 
 PROJECT = Option("project", "W&B project", "paribus", text)
 ENTITY = Option("entity", "W&B entity", "", text, shown="your own")

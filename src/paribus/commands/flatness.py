@@ -7,7 +7,7 @@ from pathlib import Path
 from paribus.core.arguments import Arguments, Option, path, text, verb, whole
 from paribus.core.config import choices
 from paribus.sweeps.request import CACHE, RESULTS, RUNS, SCALE, STUDY, SWEEP
-from paribus.sweeps.sweep import load
+from paribus.sweeps.sweep_file import load
 
 TASK: Option[str | None] = Option(
     "task", "the fine-tuned task", None, text, shown="the first by name", choices=lambda: choices("task")

@@ -37,7 +37,7 @@ def init(given: Arguments) -> int:
     """Write the files and say what to type next. Raises UserError, and leaves no file, if the sweep cannot run."""
     from paribus.sweeps.init import find_wrapped, say_power, write_files
     from paribus.sweeps.plan import report
-    from paribus.sweeps.sweep import load
+    from paribus.sweeps.sweep_file import load
 
     question = _ask(given)
     with write_files(question) as files:

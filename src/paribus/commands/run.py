@@ -8,19 +8,19 @@ from textwrap import fill
 from paribus.core.arguments import WIDTH, Arguments, verb
 from paribus.core.console import say
 from paribus.runs.tracker import refuse_agent
-from paribus.sweeps import sweep as sweeps
 from paribus.sweeps.request import OPTIONS, UNTIL, Request, request_of
-from paribus.sweeps.search import request as searches
+from paribus.sweeps.search.request import SWEEP_OR_SEARCH, run_search, search_request_of
+from paribus.sweeps.sweep_file import names, search_names
 
 
 @verb(
     "Train every arm and seed of a sweep, or the trials of a search. Finished runs are skipped, and interrupted ones "
     "resume.",
-    searches.SWEEP_OR_SEARCH,
+    SWEEP_OR_SEARCH,
     *OPTIONS, *UNTIL,
     overrides=True,
     example="paribus run roberta_table1 scale=smoke slots=2",
-    more=lambda: "\n".join([_listing("Sweeps", sweeps.names()), _listing("Searches", searches.names())]),
+    more=lambda: "\n".join([_listing("Sweeps", names()), _listing("Searches", search_names())]),
 )  # fmt: skip
 def run(given: Arguments) -> int:
     """Run a sweep or a search. Returns 1 if a run failed. Raises UserError before any training step."""
@@ -29,8 +29,8 @@ def run(given: Arguments) -> int:
     from paribus.sweeps.until import run_until_decided
 
     refuse_agent()
-    if (search := searches.request_of(given)) is not None:
-        return searches.run(search)
+    if (search := search_request_of(given)) is not None:
+        return run_search(search)
     request = request_of(given)
     until = request.most
     status = run_sweep(request) if until is None else run_until_decided(request, until, run_sweep, _claims)
@@ -39,8 +39,8 @@ def run(given: Arguments) -> int:
     return status
 
 
-def _listing(head: str, names: Sequence[str]) -> str:
-    return fill(f"{head}: {', '.join(names)}", WIDTH, subsequent_indent="  ")
+def _listing(head: str, listed: Sequence[str]) -> str:
+    return fill(f"{head}: {', '.join(listed)}", WIDTH, subsequent_indent="  ")
 
 
 def _claims(request: Request) -> list[dict[str, object]]:

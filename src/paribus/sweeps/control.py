@@ -123,7 +123,7 @@ def _require_controlled(
     sweep: Sweep, differences: Mapping[str, Mapping[str, list[Any]]], origins: Mapping[str, Leaves]
 ) -> None:
     def allowed(arm: str, key: str) -> bool:
-        declared = any(_inside(key, name) or name.startswith(f"{key}.") for name in sweep.declared)
+        declared = any(_inside(key, name) or name.startswith(f"{key}.") for name in sweep.declared_keys)
         return declared or _derived(key, origins[sweep.baseline], origins[arm])
 
     hidden = {arm: [key for key in keys if not allowed(arm, key)] for arm, keys in differences.items()}

@@ -120,7 +120,7 @@ def _choose_tasks(request: Request) -> Request:
     sweep, scale = request.sweep, request.scale
     own = own_overrides(request)
     baseline = compose([*arm_overrides(sweep, scale, sweep.baseline, own), f"study={request.named}"])
-    overrides = (*sweep.written, *request.overrides)
+    overrides = (*sweep.all_overrides, *request.overrides)
     chosen = follow_columns(sweep.columns, overrides, baseline.get("tasks") or (), scale == TRIAL)
     return request._replace(overrides=(*chosen, *request.overrides))
 

@@ -14,7 +14,7 @@ from paribus.core.config import SCALE as USUAL_SCALE
 from paribus.core.errors import UserError
 from paribus.core.files import read_name
 from paribus.runs import store
-from paribus.sweeps import sweep as sweeps
+from paribus.sweeps import sweep_file
 from paribus.sweeps.sweep import Sweep
 from paribus.sweeps.tuning import Tune
 from paribus.verdict.power import MOST_SEEDS
@@ -45,7 +45,10 @@ def scales() -> list[str]:
 
 
 SWEEP = Positional(
-    "SWEEP", "a sweep by name (`paribus run --help` lists them), or the path of a sweep file", "", choices=sweeps.names
+    "SWEEP",
+    "a sweep by name (`paribus run --help` lists them), or the path of a sweep file",
+    "",
+    choices=sweep_file.names,
 )
 SCALE = Option(
     "scale", "size of model and data: test, smoke, cpu, gpu or paper", USUAL_SCALE, read_name, choices=scales
@@ -130,7 +133,7 @@ class Request(NamedTuple):
 
     def command(self, verb: str) -> str:
         """A verb's command line for this sweep, its scale and its folders, as a user types it."""
-        name = self.sweep.path.stem if self.sweep.path.stem in sweeps.names() else str(self.sweep.path)
+        name = self.sweep.path.stem if self.sweep.path.stem in sweep_file.names() else str(self.sweep.path)
         study = "" if self.study is None else f" study={self.study}"
         runs = "" if self.runs == RUNS.default else f" runs={self.runs}"
         results = "" if self.results == RESULTS.default or verb == "run" else f" results={self.results}"
@@ -158,7 +161,7 @@ def request_of(given: Arguments) -> Request:
     config = given.config(CACHE, LAUNCHER)
     launcher = [override for override in config if re.match(r"\+{0,2}launcher[.=]", override)]
     return Request(
-        sweep=sweeps.load(given[SWEEP]).at(given[SCALE]),
+        sweep=sweep_file.load(given[SWEEP]).at(given[SCALE]),
         scale=given[SCALE],
         overrides=tuple(override for override in config if override not in launcher),
         slots=given[SLOTS],

@@ -20,7 +20,8 @@ from paribus.reporting.tables.design import Design, make_design
 from paribus.reporting.tables.evidence import gather
 from paribus.reporting.tables.schema import Table
 from paribus.runs.store import Found, Manifest, find_manifest, find_records, find_stored, read_config
-from paribus.sweeps.sweep import Sweep, load, names
+from paribus.sweeps.sweep import Sweep
+from paribus.sweeps.sweep_file import load, names
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from paribus.reporting.plots.scene import Scene
 from paribus.reporting.plots.search import draw_front, draw_history, draw_importances
 from paribus.reporting.site.frame import Row, render_bullets, render_frame, render_link, render_list
 from paribus.reporting.tables.html import render_figure, render_scroll
-from paribus.sweeps.search.status import TrialBoard
+from paribus.sweeps.search.status import SearchStatus
 from paribus.sweeps.search.storage import STUDY
 
 _SUFFIX = ".search"
@@ -25,7 +25,7 @@ class Search:
     """`name` of its folder; `importances`: one line per objective; `history`: of values, or the Pareto front."""
 
     name: str
-    board: TrialBoard
+    board: SearchStatus
     importances: Sequence[str]
     history: Sequence[Scene]
     shares: Sequence[Scene]
