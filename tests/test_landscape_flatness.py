@@ -24,7 +24,7 @@ from paribus.reporting.plots import landscape
 from paribus.reporting.plots.scene import Area, Label, Scene
 from paribus.reporting.reproduce import read_stored_config
 from paribus.reporting.tables.curves import read_curves
-from paribus.runs.archive import TUNING, RunFolder
+from paribus.runs.folder import TUNING, RunFolder
 from paribus.runs.record import read_record
 from paribus.sweeps.request import parse as parse_run
 from paribus.sweeps.run import run_sweep

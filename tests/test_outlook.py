@@ -15,7 +15,7 @@ from paribus.core.config import compose, plain
 from paribus.reporting.next_step import next_step
 from paribus.reporting.tables.assemble import make_table
 from paribus.reporting.tables.brief import print_brief
-from paribus.runs import store
+from paribus.runs.manifest import Manifest, write_manifest
 from paribus.sweeps.expand import expand
 from paribus.sweeps.plan import command_with, forecast_plateau
 from paribus.sweeps.request import Request, parse
@@ -88,8 +88,8 @@ def request_(tmp_path: Path) -> Request:
 
 def write(request: Request, records: list[dict[str, Any]], overrides: list[str] | None = None) -> None:
     runs = {f"{one['arm']}/seed{one['seed']}": one["signature"] for one in records}
-    manifest = store.Manifest(request.sweep.hash("smoke"), overrides or [], runs, {})
-    store.write_manifest(request.runs, request.named, "smoke", manifest)
+    manifest = Manifest(request.sweep.hash("smoke"), overrides or [], runs, {})
+    write_manifest(request.runs, request.named, "smoke", manifest)
     for one in records:
         put(request.runs, seal(one))
 

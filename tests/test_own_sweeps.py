@@ -13,9 +13,9 @@ from test_study_store import put, record
 
 from paribus.core.config import compose
 from paribus.core.errors import UserError
-from paribus.runs import store
-from paribus.runs.archive import CONFIG
+from paribus.runs.folder import CONFIG
 from paribus.runs.identity import Identity
+from paribus.runs.manifest import Manifest, write_manifest
 from paribus.runs.provenance import check_text, name_text
 from paribus.sweeps.expand import expand
 from paribus.sweeps.request import Request, parse
@@ -157,7 +157,7 @@ def remember(root: Path, corpus: dict[str, Any]) -> None:
     """A finished run of the study on the text of fingerprint `one`."""
     folder = put(root, record(arm="r15", study="mine", signature="aa", data={"fingerprint": "one"}))
     (folder / CONFIG).write_text(yaml.safe_dump({"corpus": corpus}))
-    store.write_manifest(root, "mine", "smoke", store.Manifest("h", [], {"r15/seed0": "aa"}, {}))
+    write_manifest(root, "mine", "smoke", Manifest("h", [], {"r15/seed0": "aa"}, {}))
 
 
 def test_a_study_on_another_text_is_refused_before_it_replaces_the_first(

@@ -18,7 +18,8 @@ from paribus.commands.cli import main
 from paribus.core.console import duration
 from paribus.core.errors import UserError
 from paribus.runs import store
-from paribus.runs.archive import FAILED, RECORD
+from paribus.runs.folder import FAILED, RECORD
+from paribus.runs.manifest import Manifest, write_manifest
 from paribus.sweeps.expand import expand
 from paribus.sweeps.launchers.local import Slot
 from paribus.sweeps.plan import price, price_claims, write_costs
@@ -91,7 +92,7 @@ def test_status_tells_states_from_the_folders(tmp_path: Path, capsys: pytest.Cap
         (folder / "metrics.jsonl").write_text(json.dumps({"step": 30}) + "\n")
     runs = {f"{arm}/seed{seed}": "aa" for arm in ("static_x10", "dynamic", "static") for seed in (0, 1)}
     steps = dict.fromkeys(("static_x10", "dynamic", "static"), 60)
-    store.write_manifest(tmp_path, "roberta_table1", "smoke", store.Manifest("h", [], runs, steps))
+    write_manifest(tmp_path, "roberta_table1", "smoke", Manifest("h", [], runs, steps))
     with (running / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         assert main(["status", "roberta_table1", "scale=smoke", f"runs={tmp_path}", f"results={tmp_path / 'r'}"]) == 0
@@ -111,7 +112,7 @@ def test_status_shows_the_last_commands_runs_and_no_older(tmp_path: Path) -> Non
     request = Request(load("roberta_table1"), runs=tmp_path, results=tmp_path / "r")
     assert read_status(request).cells["static/seed0"].state == "done"
     runs = {"static/seed0": "new", "static/seed7": "more"}
-    store.write_manifest(tmp_path, "roberta_table1", "smoke", store.Manifest("h", ["optimizer.lr=1"], runs, {}))
+    write_manifest(tmp_path, "roberta_table1", "smoke", Manifest("h", ["optimizer.lr=1"], runs, {}))
     status = read_status(request)
     assert status.cells["static/seed0"].state == "missing"
     assert "static/seed7" in status.cells

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from paribus.core.config import compose, plain
-from paribus.runs.store import read_last_step, read_state
+from paribus.runs.folder import read_last_step, read_state
 from paribus.sweeps.launchers.base import Ended, Events, Work, failure_reason
 from paribus.sweeps.launchers.forks import Order, Server
 from paribus.sweeps.launchers.local import Slot, Slots

@@ -15,7 +15,8 @@ from paribus.commands.table import table
 from paribus.core.errors import UserError
 from paribus.core.files import write_json
 from paribus.runs import store
-from paribus.runs.archive import RECORD
+from paribus.runs.folder import RECORD
+from paribus.runs.manifest import read_manifest
 from paribus.sweeps.expand import expand
 from paribus.sweeps.launchers.local import Slot
 from paribus.sweeps.plan import price
@@ -77,7 +78,7 @@ def ask(arguments: list[str], tmp_path: Path) -> Callable[..., Request]:
 
 
 def tuning(request: Request) -> dict[str, Any]:
-    manifest = store.read_manifest(request.runs, request.named, request.scale)
+    manifest = read_manifest(request.runs, request.named, request.scale)
     assert manifest is not None
     return dict(manifest.tuning)
 

@@ -10,11 +10,11 @@ from typing import Any, Protocol
 
 from paribus.core.checksums import digest, read_sealed
 from paribus.core.files import write_sealed
-from paribus.runs.archive import CURVES
+from paribus.runs.folder import CURVES, read_lines
 from paribus.runs.identity import Identity
 from paribus.runs.provenance import versions
 from paribus.runs.record import Record
-from paribus.runs.store import is_trial_study, portable_config, read_lines
+from paribus.runs.store import is_trial_study, portable_config
 from paribus.runs.tracker import About, Tracked, agent_run
 
 PRETRAIN, FINETUNE, TRIAL, STUDY = "pretrain", "finetune", "trial", "study"  # job types

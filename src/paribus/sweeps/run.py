@@ -16,7 +16,9 @@ from paribus.core.errors import UserError
 from paribus.core.files import check_room, read_end
 from paribus.core.processes import ranks_of
 from paribus.runs import store
+from paribus.runs.folder import POINTER, find_finished, is_locked, read_last_step, shelf_of, write_failure
 from paribus.runs.identity import Identity
+from paribus.runs.manifest import Manifest, find_manifest, read_manifest, write_manifest
 from paribus.runs.provenance import check_text
 from paribus.runs.record import Record
 from paribus.sweeps.expand import Expanded, Plan, expand, plan_budgets
@@ -138,7 +140,7 @@ class _SweepRun:
         stages = {job.label: self.expanded.stages(job) for job in self.expanded.everything}
         self.identities = {label: of_run[-1] for label, of_run in stages.items()}
         self.shelves = {
-            label: {store.shelf(request.runs, stage.pretrain) for stage in of_run} for label, of_run in stages.items()
+            label: {shelf_of(request.runs, stage.pretrain) for stage in of_run} for label, of_run in stages.items()
         }
 
     @property
@@ -194,7 +196,7 @@ class _SweepRun:
     def _check_study(self) -> None:
         """Raise UserError if the study holds runs of other arms alone: writing its manifest would hide them."""
         request = self.request
-        manifest = store.find_manifest(request.roots, request.named, request.scale)
+        manifest = find_manifest(request.roots, request.named, request.scale)
         if manifest is None or store.is_trial_study(request.named):  # arms are searched one after another
             return
         held = manifest.arms() - {SCRATCH}
@@ -221,7 +223,7 @@ class _SweepRun:
 
     def _write_manifest(self) -> None:
         request = self.request
-        manifest = store.Manifest(
+        manifest = Manifest(
             sweep_hash=request.sweep.hash(request.scale),
             overrides=list(request.overrides),
             runs={label: identity.signature for label, identity in self.identities.items()},
@@ -230,14 +232,14 @@ class _SweepRun:
             absent=dict(self.expanded.absent),
             until=request.until,
         )
-        store.write_manifest(request.runs, request.named, request.scale, manifest)
+        write_manifest(request.runs, request.named, request.scale, manifest)
         if request.keep and request.until is not None:
             self._keep_manifest()
 
     def find(self, job: Job) -> Record | None:
         """The record of a finished run: in its own folder, or among the kept results."""
         identity, request = self.identities[job.label], self.request
-        record = store.find_finished(identity.folder, identity.signature)
+        record = find_finished(identity.folder, identity.signature)
         if record is not None and request.keep:
             self._keep(identity)
         return record or store.find_kept(request.results / request.scale, job.study, identity.folder)
@@ -248,9 +250,9 @@ class _SweepRun:
 
     def _keep_manifest(self) -> None:
         request = self.request
-        if (manifest := store.read_manifest(request.runs, request.named, request.scale)) is not None:
+        if (manifest := read_manifest(request.runs, request.named, request.scale)) is not None:
             kept = manifest._replace(overrides=store.portable_overrides(manifest.overrides))
-            store.write_manifest(request.results / request.scale, request.named, request.scale, kept)
+            write_manifest(request.results / request.scale, request.named, request.scale, kept)
 
     def _run_here(self, pending: Sequence[Job]) -> None:
         for job in pending:
@@ -305,13 +307,13 @@ class _SweepRun:
         """Whether a run would wait: for itself in another process, or for what it shares with a running one."""
         identity = self.identities[work.label]
         running = [label for label, cell in self.status.cells.items() if cell.state == "running"]
-        if store.is_locked(identity.folder):
+        if is_locked(identity.folder):
             return True
         if any(self.identities[label].signature == identity.signature for label in running):
             return True
         begun = set[Path]().union(*(self.shelves[label] for label in running))
         return any(
-            store.is_locked(shelf) or (shelf in begun and not (shelf / store.POINTER).is_file())
+            is_locked(shelf) or (shelf in begun and not (shelf / POINTER).is_file())
             for shelf in self.shelves[work.label]
         )
 
@@ -327,7 +329,7 @@ class _SweepRun:
         """Update the shares of the running cells from their learning curves."""
         for job in pending:
             if self.status.cell(job).state == "running" and (total := self.steps.get(job.arm)):
-                step = store.read_last_step(self.identities[job.label].folder)
+                step = read_last_step(self.identities[job.label].folder)
                 self.status.set(job.label, "running", min(1.0, step / total))
 
     def _describe_running(self, pending: Sequence[Job]) -> str:
@@ -343,7 +345,7 @@ class _SweepRun:
     def _finish(self, job: Job, error: str, end: Ended | None = None) -> None:
         """Report how a run ended. Record a failure; keep a result if the request says so."""
         identity = self.identities[job.label]
-        record = store.find_finished(identity.folder, identity.signature)
+        record = find_finished(identity.folder, identity.signature)
         if record is None:
             self._fail(job, error or "no record with this signature; did a file change during the run?", end)
             return
@@ -371,7 +373,7 @@ class _SweepRun:
             sweep_hash=request.sweep.hash(request.scale),
             data=identity.data,
         )
-        store.write_failure(identity.folder, run, error)
+        write_failure(identity.folder, run, error)
         self.failures[job.label] = error + (f" (log: {end.work.log})" if end else "")
         self.status.set(job.label, "failed")
         self.status.note(f"✗ {job.label} failed: {self.failures[job.label]}")

@@ -9,8 +9,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from paribus.core.processes import Stopped
-from paribus.runs import store
-from paribus.runs.archive import RECORD, open_archive
+from paribus.runs.archive import open_archive
+from paribus.runs.folder import RECORD, read_last_step, read_scale, read_state
+from paribus.runs.manifest import Manifest, find_manifest
 from paribus.runs.record import Record
 from paribus.runs.store import trial_study
 from paribus.sweeps.request import Request
@@ -31,11 +32,11 @@ def print_status(read: Callable[[], StatusTable]) -> None:
 
 def read_status(request: Request) -> SweepStatus:
     """The state of a sweep: the runs of the last command's manifest if there is one, else the newest folders."""
-    manifest = store.find_manifest(request.roots, request.named, request.scale)
+    manifest = find_manifest(request.roots, request.named, request.scale)
     absent = manifest.absent if manifest else {}
     trials_manifest, trials = None, dict[Job, RunCell]()
     if request.tuned is not None:
-        trials_manifest = store.find_manifest(request.roots, trial_study(request.named), request.scale)
+        trials_manifest = find_manifest(request.roots, trial_study(request.named), request.scale)
         trials = _list_trials(request, trials_manifest, Tuning.from_json(manifest.tuning if manifest else {}))
     listed = [*trials, *(job for job in _list_jobs(request, manifest) if job.arm not in absent)]
     status = SweepStatus(
@@ -50,11 +51,11 @@ def read_status(request: Request) -> SweepStatus:
 
 def ran_older_file(request: Request) -> bool:
     """Whether the last command ran another version of the sweep file."""
-    manifest = store.find_manifest(request.roots, request.named, request.scale)
+    manifest = find_manifest(request.roots, request.named, request.scale)
     return manifest is not None and manifest.sweep_hash != request.sweep.hash(request.scale)
 
 
-def _list_trials(request: Request, manifest: store.Manifest | None, tuning: Tuning) -> dict[Job, RunCell]:
+def _list_trials(request: Request, manifest: Manifest | None, tuning: Tuning) -> dict[Job, RunCell]:
     """The trials of the search: those that its own manifest lists, and those that the study's manifest recorded."""
     study, column = trial_study(request.named), request.tuned.on if request.tuned is not None else ""
     trials = {
@@ -71,7 +72,7 @@ def _list_trials(request: Request, manifest: store.Manifest | None, tuning: Tuni
     return trials
 
 
-def _list_jobs(request: Request, manifest: store.Manifest | None) -> list[Job]:
+def _list_jobs(request: Request, manifest: Manifest | None) -> list[Job]:
     """The runs of the sweep, and further ones of the last command."""
     runs = manifest.runs if manifest else {}
     sweep, arms, seeds = request.sweep, request.arms, request.seeds
@@ -84,18 +85,18 @@ def _list_jobs(request: Request, manifest: store.Manifest | None) -> list[Job]:
     return listed
 
 
-def _read_run(request: Request, status: SweepStatus, job: Job, manifest: store.Manifest | None) -> None:
+def _read_run(request: Request, status: SweepStatus, job: Job, manifest: Manifest | None) -> None:
     """Fill the cell of one run: from the newest folder that holds something of it, else from an archive."""
     signature = manifest.runs.get(job.label) if manifest else None
     steps = manifest.steps.get(job.arm) if manifest else None
     cells = []
     for folder in _find_folders(request, job, signature):
-        state, record = store.read_state(folder)
+        state, record = read_state(folder)
         if manifest is None:  # which says which runs are of this scale
-            scale = store.read_scale(folder) if record is None else record.scale
+            scale = read_scale(folder) if record is None else record.scale
             if scale != request.scale:
                 continue
-        share = min(1.0, store.read_last_step(folder) / steps) if steps else 0.0
+        share = min(1.0, read_last_step(folder) / steps) if steps else 0.0
         cells.append(RunCell(state, share, choose_values(record.metrics if record else {}, status.columns)))
         start, ended = _modified(folder / "signature"), _modified(folder / RECORD)
         if start is not None and ended is not None and ended > start:
@@ -119,7 +120,7 @@ def _find_archived(request: Request, job: Job, signature: str | None) -> Iterato
     for archive in (archive for root in request.roots if (archive := open_archive(root / job.study))):
         for run in archive.list_runs():
             if run.key.arm == job.arm and run.key.name.startswith(f"seed{job.seed}-{signature or ''}"):
-                record, _ = store.read_stored(run)
+                record, _ = run.read_record()
                 if record is not None and record.scale == request.scale:
                     yield record
 

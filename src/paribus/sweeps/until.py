@@ -8,7 +8,8 @@ from typing import Any
 
 from paribus.core.console import say
 from paribus.core.errors import UserError
-from paribus.runs.store import find_manifest, find_records
+from paribus.runs.manifest import find_manifest
+from paribus.runs.store import find_records
 from paribus.sweeps.request import Request
 from paribus.sweeps.sweep import SCRATCH, Sweep
 from paribus.verdict.sequential import FIRST, Looks

@@ -26,7 +26,7 @@ from paribus.finetuning.method import LayerwiseDecay
 from paribus.models import checkpoint
 from paribus.models.network import Network
 from paribus.optim.groups import Rates
-from paribus.runs.archive import CURVES
+from paribus.runs.folder import CURVES
 from paribus.runs.identity import Identity
 from paribus.runs.tracker import Tracked
 from paribus.training.callbacks import (

@@ -14,10 +14,9 @@ from paribus.core.console import say
 from paribus.core.errors import permitted
 from paribus.core.files import write_sealed, write_text
 from paribus.core.processes import stoppable
-from paribus.runs.archive import CURVES, FAILED, RECORD, STAGES
+from paribus.runs.folder import CURVES, FAILED, RECORD, STAGES, find_finished
 from paribus.runs.record import SCHEMA
 from paribus.runs.stages import FINETUNE, PRETRAIN, Stages, tell
-from paribus.runs.store import find_finished
 from paribus.tasks.overlap import measure_overlap
 from paribus.training.description import Run
 from paribus.training.outlook import foresee

@@ -11,7 +11,7 @@ from paribus.data.order import Order
 from paribus.data.tokens.prepare import Data
 from paribus.models.network import Network
 from paribus.objectives.objective import Objective
-from paribus.runs.archive import STAGES
+from paribus.runs.folder import STAGES
 from paribus.tasks.types.base import Pooler
 from paribus.training.callbacks import Reporter
 from paribus.training.description import Run

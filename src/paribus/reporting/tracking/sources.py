@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 
 from paribus.core.errors import UserError
 from paribus.reporting.tracking.runs import OVER, Run, StageLog, join_stages, pick_numbers
+from paribus.runs.manifest import find_manifest
 from paribus.runs.record import Record
 from paribus.runs.stages import BUDGET, FINETUNE, PRETRAIN, TRIAL, group
-from paribus.runs.store import find_manifest, find_records, find_stored, read_curve_lines
+from paribus.runs.store import find_records, find_stored
 
 _STAGES = (PRETRAIN, TRIAL, FINETUNE)
 
@@ -29,7 +30,7 @@ class Records:
         for record in find_records(study, scale, self.roots).records:
             if record.status in OVER:
                 run = find_stored(record, self.roots)
-                rows = read_curve_lines(run, record) if run else []
+                rows = run.read_curve_lines(record) if run else []
                 curve = {
                     (name, int(row["step"])): value
                     for row in rows
