@@ -38,10 +38,10 @@ EPOCHS = Option("epochs", "passes over your text", 10.0, _passes)
 def adapt(given: Arguments) -> int:
     """Run the sweep and print the answer. Returns 1 if a run failed. Raises UserError before any training step."""
     from paribus.reporting.adaptation import answer
-    from paribus.sweeps.adapt import Question, write_sweep
+    from paribus.sweeps.adapt import AdaptRequest, write_sweep
     from paribus.sweeps.run import run_sweep
 
-    path = write_sweep(Question(given[TEXT], given[TASK], given[FROM], given[GENERAL], given[EPOCHS]), given[RUNS])
+    path = write_sweep(AdaptRequest(given[TEXT], given[TASK], given[FROM], given[GENERAL], given[EPOCHS]), given[RUNS])
     given.set(SWEEP, str(path), str(path))
     request = request_of(given)
     status = run_sweep(request)

@@ -45,43 +45,43 @@ class Server:
     """The process that forks runs, started with `environment`. They end with the process that made this object."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
-        self.connection, its = Pipe()
-        code = f"from {__name__} import serve; serve({its.fileno()}, {os.getpid()})"
-        with its:
+        self.connection, theirs = Pipe()
+        code = f"from {__name__} import serve; serve({theirs.fileno()}, {os.getpid()})"
+        with theirs:
             self.process = subprocess.Popen(
                 [sys.executable, "-c", code],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 env={**os.environ, **environment},
-                pass_fds=[its.fileno()],
+                pass_fds=[theirs.fileno()],
                 process_group=0,
             )
         self.alive = True
-        self._over: dict[int, int] = {}
+        self._ended: dict[int, int] = {}
 
     def start(self, order: Order) -> Fork | None:
         """The process of a run, or None if the server has died."""
         try:
             self.connection.send(order)
             while not isinstance(message := self.connection.recv(), int):
-                self._over.update([message])
+                self._ended.update([message])
         except (EOFError, OSError):
             self.alive = False
             return None
-        self._over.pop(message, None)  # of an earlier process with this number
+        self._ended.pop(message, None)  # of an earlier process with this number
         return Fork(self, message)
 
     def status(self, pid: int) -> int | None:
         """The exit status of a run's process, or None while it runs. If the server has died, the process is killed."""
         try:
             while self.connection.poll():
-                self._over.update([self.connection.recv()])
+                self._ended.update([self.connection.recv()])
         except (EOFError, OSError):
             self.alive = False
-        if pid not in self._over and not self.alive:
+        if pid not in self._ended and not self.alive:
             kill(pid, signal.SIGKILL)
             return LOST
-        return self._over.get(pid)
+        return self._ended.get(pid)
 
     def close(self) -> None:
         """End the server, even if it is still loading libraries. Its runs, which the pool has stopped, end with it."""
