@@ -29,7 +29,7 @@ def check_columns(path: Path, columns: Sequence[str], overrides: Iterable[str]) 
 
     overrides: all of the sweep's; they may declare tasks.
     """
-    declared = (found[1] for text in overrides if (found := _TASK_KEY.match(text)))
+    declared = (match[1] for text in overrides if (match := _TASK_KEY.match(text)))
     tasks = [*choices("task"), *declared]
     for column in columns:
         task = column.rpartition("/")[0]

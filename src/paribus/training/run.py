@@ -16,7 +16,7 @@ from paribus.core.files import write_sealed, write_text
 from paribus.core.processes import stoppable
 from paribus.runs.folder import CURVES, FAILED, RECORD, STAGES, find_finished
 from paribus.runs.record import SCHEMA
-from paribus.runs.stages import FINETUNE, PRETRAIN, Stages, tell
+from paribus.runs.tracker import FINETUNE, PRETRAIN, TrackedStages, tell
 from paribus.tasks.overlap import measure_overlap
 from paribus.training.description import Run
 from paribus.training.outlook import foresee
@@ -45,7 +45,7 @@ def run(cfg: Mapping[str, Any] | Run, reporter: Reporter | None = None) -> Path:
         identity = described.identity
         if (record := find_finished(identity.folder, identity.signature)) is not None:
             say(f"✓ {described.label} found ({identity.signature[:6]}), skipped")
-            Stages(described.config, described.logger, identity).tell_agent(record)
+            TrackedStages(described.config, described.logger, identity).tell_agent(record)
             return identity.folder
         with locked(identity.folder, described.label), stoppable():
             if find_finished(identity.folder, identity.signature) is None:
@@ -64,7 +64,7 @@ def _run(run: Run, reporter: Reporter | None) -> None:
     (folder / FAILED).unlink(missing_ok=True)  # of an earlier attempt
     profile, data = resolve(run.profile), run.data()
     write_text(folder / "config.yaml", _yaml(run))
-    stages = Stages(run.config, run.logger, identity)
+    stages = TrackedStages(run.config, run.logger, identity)
     record = _frame(run, data, profile)
     try:
         record |= {"status": "done", **_stages(run, data, profile, stages, reporter)}
@@ -78,7 +78,7 @@ def _run(run: Run, reporter: Reporter | None) -> None:
     write_sealed(folder / RECORD, {**record, "wandb_id": stages.wandb_id})
 
 
-def _stages(run: Run, data: Data, profile: Profile, stages: Stages, reporter: Reporter | None) -> dict[str, Any]:
+def _stages(run: Run, data: Data, profile: Profile, stages: TrackedStages, reporter: Reporter | None) -> dict[str, Any]:
     """The pre-training of each member, then the tasks."""
     from paribus.training.evaluate import remember
     from paribus.training.finetune import add_seconds
@@ -160,7 +160,7 @@ def _tell_outlook(opened: Sequence[Stage]) -> None:
         say(f"{run.label} {outlook}. Train {outlook.factor:.1f} times as long{longer}")
 
 
-def _finetuned(bases: list[Base], data: Data, profile: Profile, stages: Stages) -> dict[str, Any]:
+def _finetuned(bases: list[Base], data: Data, profile: Profile, stages: TrackedStages) -> dict[str, Any]:
     """The fine-tuning stage; without tasks, empty parts of the record."""
     from paribus.training.finetune import finetune
 

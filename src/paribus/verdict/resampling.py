@@ -1,9 +1,8 @@
 """Intervals by resampling seeds: bias-corrected and accelerated for a mean, of percentiles for what has no formula.
 
 With few seeds these are too narrow (at n = 5 the 95% interval of a mean covers about 85%, measured in
-analysis/results/calibration.json), so no verdict rests on them.
-
-Agreement between the order of a table's arms and the paper's.
+analysis/results/calibration.json), so no verdict rests on them. One of percentiles is that of Kendall's tau, which
+compares the order of a table's arms with the paper's.
 """
 
 from __future__ import annotations
@@ -35,8 +34,8 @@ def draws(n: int, resamples: int = RESAMPLES) -> Array:
     """Which of n seeds each resample is made of: indices, one row per resample."""
     import numpy as np
 
-    found: Array = np.random.Generator(np.random.Philox(_SEED)).integers(0, n, (resamples, n))
-    return found
+    drawn_RN: Array = np.random.Generator(np.random.Philox(_SEED)).integers(0, n, (resamples, n))
+    return drawn_RN
 
 
 def bca(values: Sequence[float], resamples: int = RESAMPLES) -> Interval | None:
@@ -52,16 +51,12 @@ def bca(values: Sequence[float], resamples: int = RESAMPLES) -> Interval | None:
     below = (np.count_nonzero(means < mean) + np.count_nonzero(means == mean) / 2.0) / resamples
     if not 0.0 < below < 1.0:
         return None
-    bias, pull = float(ndtri(below)), _acceleration(sample)
+    off = sample.mean() - sample  # leaving one out moves the mean by this, over n - 1
+    # the acceleration of the mean, by the jackknife: a sixth of the skewness over the root of n
+    bias, pull = float(ndtri(below)), float((-(off**3)).sum() / (6.0 * math.pow((off**2).sum(), 1.5)))
     ends = bias + np.array([ndtri(ALPHA / 2.0), -ndtri(ALPHA / 2.0)])
     low, high = np.quantile(means, ndtr(bias + ends / (1.0 - pull * ends)))
     return Interval(rounded(float(low)), rounded(float(high)))
-
-
-def _acceleration(sample: Array) -> float:
-    """Of the mean, by the jackknife: a sixth of the skewness over the root of n."""
-    off = sample.mean() - sample  # leaving one out moves the mean by this, over n - 1
-    return float((-(off**3)).sum() / (6.0 * math.pow((off**2).sum(), 1.5)))
 
 
 def percentile(statistic: Callable[[Array], float], n: int) -> Interval | None:
@@ -70,8 +65,8 @@ def percentile(statistic: Callable[[Array], float], n: int) -> Interval | None:
 
     if n < 2:
         return None
-    found = [statistic(drawn) for drawn in draws(n)]
-    low, high = np.quantile(found, [ALPHA / 2.0, 1.0 - ALPHA / 2.0])
+    values = [statistic(drawn) for drawn in draws(n)]
+    low, high = np.quantile(values, [ALPHA / 2.0, 1.0 - ALPHA / 2.0])
     return Interval(rounded(float(low)), rounded(float(high)))
 
 

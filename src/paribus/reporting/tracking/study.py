@@ -17,8 +17,7 @@ from paribus.core.errors import UserError
 from paribus.core.files import write_text
 from paribus.core.jsonable import to_json
 from paribus.reporting.tables.schema import Table
-from paribus.runs.stages import STUDY, Logger, group
-from paribus.runs.tracker import About, Tracked
+from paribus.runs.tracker import STUDY, About, Logger, Tracked, group_of
 from paribus.sweeps.request import Request
 from paribus.sweeps.search.findings import list_history, list_pareto, rank_importances
 from paribus.sweeps.search.space import dimension
@@ -51,7 +50,7 @@ def track_sweep(request: Request) -> None:
     except UserError as error:
         say(f"no table for W&B yet: {error}")
         return
-    named = group(request.named, request.scale)
+    named = group_of(request.named, request.scale)
     about = About(
         id=f"{digest([named, request.sweep.hash(request.scale)], 12)}-{STUDY}",
         name=f"{named} {STUDY}",

@@ -55,12 +55,12 @@ def rank_importances(study: Study, objective: int = 0) -> dict[str, float]:
         return {}
     try:
         evaluator = optuna.importance.FanovaImportanceEvaluator(seed=0)
-        found = optuna.importance.get_param_importances(
+        importances = optuna.importance.get_param_importances(
             study, evaluator=evaluator, target=lambda trial: float(trial.values[objective])
         )
     except (ValueError, RuntimeError):  # no parameter that all trials share
         return {}
-    return {name: float(share) for name, share in found.items()}
+    return {name: float(share) for name, share in importances.items()}
 
 
 def list_complete(study: Study) -> list[FrozenTrial]:

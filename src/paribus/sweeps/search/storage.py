@@ -58,8 +58,8 @@ def without_password(text: str) -> str:
     The password moves to the environment variable PGPASSWORD, which libpq and child processes read.
     """
     for pattern in (_LOGIN, _QUERY):
-        if found := pattern.search(text):
-            os.environ["PGPASSWORD"] = unquote(found["secret"])
+        if match := pattern.search(text):
+            os.environ["PGPASSWORD"] = unquote(match["secret"])
             text = pattern.sub(r"\g<head>\g<tail>", text)
     return text
 
