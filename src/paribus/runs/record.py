@@ -57,8 +57,8 @@ class Record:
     recorded; `task_points`: scores of tasks during pre-training; `realised`: statistics of what was really masked;
     `overlap`: {task: the share of its evaluation texts that occurs in the pre-training text}; `gold`: the file with the
     probability of each right answer, its hash and the log-losses (see `runs.gold`); `own`: the loss on the run's own
-    noise beside its trivial floor (see `training.in_distribution`); `curves`: {file of learning curves: its hash}; `error`: why a
-    run failed or diverged.
+    noise beside its trivial floor (see `training.in_distribution`); `curves`: {file of learning curves: its hash};
+    `error`: why a run failed or diverged.
     """
 
     signature: str
