@@ -18,7 +18,7 @@ from search_worker import Launcher, settings
 from paribus.commands.cli import main
 from paribus.commands.run import run
 from paribus.core.arguments import parse
-from paribus.sweeps.search.ledger import Counts
+from paribus.sweeps.search.ledger import TrialCounts
 from paribus.sweeps.search.request import search_request_of
 from paribus.sweeps.search.status import SearchStatus, TrialRow, status_reader
 from paribus.sweeps.search.worker import open_study, search
@@ -76,7 +76,7 @@ def test_what_is_left_counts_what_is_under_way() -> None:
         return TrialRow(number, state, (), None, seconds, {}, "")
 
     rows = [row(0, "done", 100.0), row(1, "pruned", 60.0), row(2, "running", 40.0), row(3, "running", 0.0)]
-    status = SearchStatus("s", 10, ("loss",), rows, Counts(1, 1, 0, 2))
+    status = SearchStatus("s", 10, ("loss",), rows, TrialCounts(1, 1, 0, 2))
     assert status.seconds_left() == pytest.approx(80 * (10 - 2 - 0.5) / 2)
     assert SearchStatus("s", 10, ("loss",), rows[2:]).seconds_left() is None
 

@@ -32,7 +32,7 @@ _REPORTING = "WANDB_ERROR_REPORTING"  # whether W&B sends its own errors and tim
 _DATA_DIR = "WANDB_DATA_DIR"  # the folder in which W&B keeps artifacts until they are uploaded
 
 
-class About(NamedTuple):
+class WandbInit(NamedTuple):
     """A W&B run to open. `id`: the same for the same work, so that a resumed process continues it."""
 
     id: str
@@ -78,7 +78,7 @@ def reachable() -> bool:
 class Tracked:
     """One W&B run. No method raises. `alive`: whether it still accepts lines; `lines`: how many it accepted."""
 
-    def __init__(self, about: About, to: Destination) -> None:
+    def __init__(self, about: WandbInit, to: Destination) -> None:
         self.about, self.to = about, to
         self.lines = 0
         self._run: Any = None
@@ -200,7 +200,7 @@ class Logger(Protocol):
     def tells(self) -> bool:
         """Whether it logs anything."""
 
-    def open(self, about: About) -> Tracked | None:
+    def open(self, about: WandbInit) -> Tracked | None:
         """A tracked stage, or None if nothing is logged."""
 
 
@@ -261,7 +261,7 @@ class TrackedStages:
         path = self.identity.folder / CLOSED
         return read_sealed(path) or {}
 
-    def _about(self, stage: str) -> About:
+    def _about(self, stage: str) -> WandbInit:
         identity = self.identity
         study, arm, scale, search = (self.config.get(key) for key in ("study", "arm", "scale", "trial"))
         trial = search is not None or is_trial_study(str(study))
@@ -269,7 +269,7 @@ class TrackedStages:
         asked = agent_run()
         tags = [str(study), str(scale), str(arm), *([TRIAL] if trial else [])]
         signatures = {"signature": identity.signature, "pretrain_signature": identity.pretrain}
-        return About(
+        return WandbInit(
             id=asked or run_id(identity.signature, group, str(arm), stage),
             name=f"{study}/{arm}/seed{self.config['seed']}" + ("" if asked or stage == PRETRAIN else f" {stage}"),
             group=group,

@@ -15,10 +15,10 @@ from paribus.core.errors import UserError
 FOLDER = sweeps_dir() / "published"
 
 
-class Printed(float):
+class PrintedNumber(float):
     """A number that is written as its paper prints it: 5.40 keeps its zero."""
 
-    def __new__(cls, text: str) -> Printed:
+    def __new__(cls, text: str) -> PrintedNumber:
         made = super().__new__(cls, text)
         made.text = text
         return made
@@ -120,7 +120,7 @@ def _load(path: Path) -> dict[str, Any]:
     class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
         """Numbers keep their text."""
 
-    Loader.add_constructor("tag:yaml.org,2002:float", lambda loader, node: Printed(loader.construct_scalar(node)))
+    Loader.add_constructor("tag:yaml.org,2002:float", lambda loader, node: PrintedNumber(loader.construct_scalar(node)))
     entry: dict[str, Any] = yaml.load(path.read_text(encoding="utf-8"), Loader=Loader)
     return entry
 

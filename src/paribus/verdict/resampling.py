@@ -23,7 +23,7 @@ RESAMPLES = 5000
 _SEED = 20190726  # of the resampling: the same records give the same bytes
 
 
-class Interval(NamedTuple):
+class BootstrapInterval(NamedTuple):
     """A two-sided interval."""
 
     low: float
@@ -38,7 +38,7 @@ def draws(n: int, resamples: int = RESAMPLES) -> Array:
     return drawn_RN
 
 
-def bca(values: Sequence[float], resamples: int = RESAMPLES) -> Interval | None:
+def bca(values: Sequence[float], resamples: int = RESAMPLES) -> BootstrapInterval | None:
     """The bias-corrected and accelerated interval of the mean (Efron 1987); None without spread."""
     import numpy as np
     from scipy.special import ndtr, ndtri
@@ -56,10 +56,10 @@ def bca(values: Sequence[float], resamples: int = RESAMPLES) -> Interval | None:
     bias, pull = float(ndtri(below)), float((-(off**3)).sum() / (6.0 * math.pow((off**2).sum(), 1.5)))
     ends = bias + np.array([ndtri(ALPHA / 2.0), -ndtri(ALPHA / 2.0)])
     low, high = np.quantile(means, ndtr(bias + ends / (1.0 - pull * ends)))
-    return Interval(rounded(float(low)), rounded(float(high)))
+    return BootstrapInterval(rounded(float(low)), rounded(float(high)))
 
 
-def percentile(statistic: Callable[[Array], float], n: int) -> Interval | None:
+def percentile(statistic: Callable[[Array], float], n: int) -> BootstrapInterval | None:
     """The percentile interval of a statistic of which seeds (indices) are in the sample; None below two seeds."""
     import numpy as np
 
@@ -67,7 +67,7 @@ def percentile(statistic: Callable[[Array], float], n: int) -> Interval | None:
         return None
     values = [statistic(drawn) for drawn in draws(n)]
     low, high = np.quantile(values, [ALPHA / 2.0, 1.0 - ALPHA / 2.0])
-    return Interval(rounded(float(low)), rounded(float(high)))
+    return BootstrapInterval(rounded(float(low)), rounded(float(high)))
 
 
 FEWEST = 3  # arms with an order: two have none to speak of
@@ -77,7 +77,7 @@ class Agreement(NamedTuple):
     """tau from -1 (reversed) to 1 (the same order); `n` seeds that all arms share; its 95% percentile interval."""
 
     tau: float
-    interval: Interval | None
+    interval: BootstrapInterval | None
     n: int
     arms: tuple[str, ...]
 

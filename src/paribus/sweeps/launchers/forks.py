@@ -29,7 +29,7 @@ PRELOADED = "paribus.training.preload"
 POLL = 0.02  # seconds between two looks for ended processes
 
 
-class Order(NamedTuple):
+class ForkOrder(NamedTuple):
     """A run that is to start: its resolved config and what to do with it, the log that exists, its CPU cores, and
     environment variables.
     """
@@ -41,7 +41,7 @@ class Order(NamedTuple):
     environment: Mapping[str, str]
 
 
-class Server:
+class ForkServer:
     """The process that forks runs, started with `environment`. They end with the process that made this object."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
@@ -59,7 +59,7 @@ class Server:
         self.alive = True
         self._ended: dict[int, int] = {}
 
-    def start(self, order: Order) -> Fork | None:
+    def start(self, order: ForkOrder) -> Fork | None:
         """The process of a run, or None if the server has died."""
         try:
             self.connection.send(order)
@@ -93,7 +93,7 @@ class Server:
 class Fork(NamedTuple):
     """The process of a run, which `subprocess.Popen` would have."""
 
-    server: Server
+    server: ForkServer
     pid: int
 
     def poll(self) -> int | None:
@@ -112,7 +112,7 @@ def kill(group: int, number: signal.Signals) -> None:
 
 
 def serve(number: int, parent: int) -> None:
-    """Fork a process for every `Order` from the connection, and report how each ended. Ends with its parent."""
+    """Fork a process for every `ForkOrder` from the connection, and report how each ended. Ends with its parent."""
     die_with_parent(parent)
     server = os.getpid()
     collect_rarely()
@@ -121,13 +121,13 @@ def serve(number: int, parent: int) -> None:
         sys.exit(_follow(order, server))
 
 
-def _fork_orders(connection: Connection) -> Order | None:
+def _fork_orders(connection: Connection) -> ForkOrder | None:
     """An order, in the process that is to follow it; None in this one, after the other side is gone."""
     running: set[int] = set()
     try:
         while True:
             if connection.poll(POLL):
-                order: Order = connection.recv()
+                order: ForkOrder = connection.recv()
                 _import_components(order.config)
                 collect_often()
                 if (pid := os.fork()) == 0:
@@ -158,7 +158,7 @@ def _import_components(node: object) -> None:
             kind(target)
 
 
-def _follow(order: Order, server: int) -> int:
+def _follow(order: ForkOrder, server: int) -> int:
     """Run as a fresh process would: the exit status and the log are the same."""
     die_with_parent(server)
     with order.log.open("ab", buffering=0) as log:

@@ -23,7 +23,7 @@ from paribus.core.files import temporary_folder
 from paribus.core.processes import check_ranks, die_with_parent, gpus, stoppable
 from paribus.core.trust import mask_text
 from paribus.sweeps.launchers.base import Demand, Ended, Events, Launcher, Pool, Work
-from paribus.sweeps.launchers.forks import Fork, Order, Server, kill
+from paribus.sweeps.launchers.forks import Fork, ForkOrder, ForkServer, kill
 
 POLL = 0.05  # seconds between two polls of the processes
 GRACE = 30.0  # seconds that a stopped process has to end by itself
@@ -98,7 +98,7 @@ class Slots(Pool):
 
     def __init__(self, slots: Sequence[Slot]) -> None:
         self.slots, self.size, self.threads = slots, len(slots), slots[0].threads
-        self.server: Server | None = None
+        self.server: ForkServer | None = None
         self.temporary = ""  # where the processes keep temporary files
 
     def run(self, queue: Sequence[Work], events: Events) -> None:
@@ -145,8 +145,8 @@ class Slots(Pool):
             return None
         environment = self._environment(slot)
         if self.server is None or not self.server.alive:
-            self.server = Server(environment)
-        return self.server.start(Order(work.config, work.call, work.log, slot.cores, environment))
+            self.server = ForkServer(environment)
+        return self.server.start(ForkOrder(work.config, work.call, work.log, slot.cores, environment))
 
     def _environment(self, slot: Slot) -> dict[str, str]:
         """The environment of a process; compiled kernels outlast the sweep, other temporary files do not."""

@@ -33,14 +33,14 @@ RETRY_OF, ATTEMPT, SAMPLER_SEED = "retry_of", "attempt", "sampler_seed"
 FAILED, DIED, OVERDUE, VOID = "failed", "died", "overdue", "void"  # kinds of FAIL
 
 
-class Claim(NamedTuple):
+class ClaimedTrial(NamedTuple):
     """A trial that this worker runs."""
 
     trial: Trial
     overrides: tuple[str, ...]
 
 
-class Counts(NamedTuple):
+class TrialCounts(NamedTuple):
     """Trials that count towards n_trials, by how they ended; `open` ones have not ended."""
 
     complete: int
@@ -87,7 +87,7 @@ class Ledger:
             self._grid = list(itertools.product(*axes))
             self.trials = min(self.trials, size)
 
-    def claim(self) -> Claim | None:
+    def claim(self) -> ClaimedTrial | None:
         """The next trial for this worker; None if nothing is left, or other workers have all that is left."""
         with self.storage.mutex():
             self._end_trials_of_dead_workers()
@@ -104,10 +104,10 @@ class Ledger:
         """Whether enough trials have finished."""
         return self.counts().finished >= self.trials
 
-    def counts(self) -> Counts:
+    def counts(self) -> TrialCounts:
         return count_trials(self._trials(), self.retries)
 
-    def complete(self, claim: Claim, values: Sequence[float], kept: Mapping[str, Any]) -> None:
+    def complete(self, claim: ClaimedTrial, values: Sequence[float], kept: Mapping[str, Any]) -> None:
         """Record the values of a trial; it failed if one of them is not finite."""
         if not all(math.isfinite(value) for value in values):
             self.fail(claim, f"the objective is {list(values)}")
@@ -117,12 +117,12 @@ class Ledger:
                 claim.trial.set_user_attr(key, value)
             self.study.tell(claim.trial.number, list(values), skip_if_finished=True)
 
-    def prune(self, claim: Claim, reason: str) -> None:
+    def prune(self, claim: ClaimedTrial, reason: str) -> None:
         with _skip_if_taken_over(claim):
             claim.trial.set_user_attr(REASON, reason)
             self.study.tell(claim.trial.number, state=TrialState.PRUNED, skip_if_finished=True)
 
-    def fail(self, claim: Claim, reason: str, kind: str = FAILED) -> None:
+    def fail(self, claim: ClaimedTrial, reason: str, kind: str = FAILED) -> None:
         """Record a failure; `claim` returns the same parameters again if retries are left."""
         say(f"✗ trial {claim.trial.number} {kind}: {reason}")
         with _skip_if_taken_over(claim):
@@ -200,20 +200,20 @@ class Ledger:
                 overrides.append(f"{key}={quote(value) if isinstance(value, str) else text}")
         return tuple(overrides)
 
-    def _take(self, trial: Trial) -> Claim:
+    def _take(self, trial: Trial) -> ClaimedTrial:
         overrides = self._overrides(trial)
         trial.set_user_attr(OVERRIDES, list(overrides))
         trial.set_user_attr(WORKER, self.worker)
-        return Claim(trial, overrides)
+        return ClaimedTrial(trial, overrides)
 
 
-def count_trials(trials: Sequence[FrozenTrial], retries: int) -> Counts:
+def count_trials(trials: Sequence[FrozenTrial], retries: int) -> TrialCounts:
     """How the trials of a study ended. A trial that was run again, or drawn twice, counts once."""
     states = [trial.state for trial in trials]
     failed = sum(trial.state == TrialState.FAIL and not is_retried(trial, retries) for trial in trials)
     void = sum(trial.user_attrs.get(KIND) == VOID for trial in trials)
     unfinished = sum(not state.is_finished() for state in states)
-    return Counts(states.count(TrialState.COMPLETE), states.count(TrialState.PRUNED), failed - void, unfinished)
+    return TrialCounts(states.count(TrialState.COMPLETE), states.count(TrialState.PRUNED), failed - void, unfinished)
 
 
 def is_retried(trial: FrozenTrial, retries: int) -> bool:
@@ -223,7 +223,7 @@ def is_retried(trial: FrozenTrial, retries: int) -> bool:
 
 
 @contextmanager
-def _skip_if_taken_over(claim: Claim) -> Iterator[None]:
+def _skip_if_taken_over(claim: ClaimedTrial) -> Iterator[None]:
     """Skip the rest of the block if another worker has taken the trial over because this one seemed dead."""
     try:
         yield

@@ -29,7 +29,7 @@ class UnknownObjective(UserError):
 
 
 @dataclass
-class Reporter:
+class TrialReporter:
     """A trial as its run sees it. `metric`: the validation metric that the pruner compares."""
 
     trial: Trial
@@ -54,7 +54,7 @@ def make_pruner(node: Mapping[str, object]) -> BasePruner:
     return pruner
 
 
-def reporter(node: Mapping[str, object] | None) -> Reporter | None:
+def reporter(node: Mapping[str, object] | None) -> TrialReporter | None:
     """The reporter of `cfg.trial`: {storage, study, id, metric}; None if the run is not a trial or nothing prunes it.
 
     Raises UserError if the storage cannot be opened.
@@ -70,4 +70,4 @@ def reporter(node: Mapping[str, object] | None) -> Reporter | None:
 
     study = load_study(study_name=str(node["study"]), storage=open_storage(str(node["storage"])))
     study.pruner = make_pruner(json.loads(study.user_attrs[PRUNER]))
-    return Reporter(Trial(study, int(str(node["id"]))), str(node["metric"]))
+    return TrialReporter(Trial(study, int(str(node["id"]))), str(node["metric"]))

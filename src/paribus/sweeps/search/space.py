@@ -1,6 +1,7 @@
 """A search space in the grammar of Hydra's sweeps: interval(a, b), int(...), tag(log, ...), range(a, b), choice(x, y).
 
-Values are the texts of overrides, so that a run is trained with exactly the value that was tried.
+Values are the texts of overrides, so that a run is trained with exactly the value that was tried. The names of the
+classes and of their fields are part of a search's signature (`settings.py`).
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ import optuna
 from paribus.core.console import duration
 from paribus.core.errors import UserError
 from paribus.sweeps.search.findings import describe_best, describe_importances, name_objectives
-from paribus.sweeps.search.ledger import KIND, OVERRIDES, REASON, RETRY_OF, VOID, WORKER, Counts, count_trials
+from paribus.sweeps.search.ledger import KIND, OVERRIDES, REASON, RETRY_OF, VOID, WORKER, TrialCounts, count_trials
 from paribus.sweeps.search.storage import StudyFile, StudyStorage, local_file, open_storage
 from paribus.sweeps.status_table import MARKS, StatusTable
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
 
 STATES = {"COMPLETE": "done", "PRUNED": "pruned", "FAIL": "failed", "WAITING": "waiting", "RUNNING": "running"}
-NO_TRIALS = Counts(0, 0, 0, 0)
+NO_TRIALS = TrialCounts(0, 0, 0, 0)
 
 
 class TrialRow(NamedTuple):
@@ -45,7 +45,7 @@ class SearchStatus(StatusTable):
     trials: int
     objectives: Sequence[str]
     rows: Sequence[TrialRow] = ()
-    counts: Counts = NO_TRIALS
+    counts: TrialCounts = NO_TRIALS
     best: Sequence[str] = field(default_factory=list)
 
     def count(self, *states: str) -> int:

@@ -22,7 +22,7 @@ from paribus.core.console import say
 from paribus.core.errors import UserError
 from paribus.core.files import write_text
 from paribus.sweeps.search.findings import describe_best, describe_importances, list_complete
-from paribus.sweeps.search.ledger import OVERDUE, OVERRIDES, Claim, Counts, Ledger
+from paribus.sweeps.search.ledger import OVERDUE, OVERRIDES, ClaimedTrial, Ledger, TrialCounts
 from paribus.sweeps.search.pruning import PRUNER, UnknownObjective
 from paribus.sweeps.search.settings import Settings
 from paribus.sweeps.search.storage import RENEWED, StudyFile, StudyStorage, open_storage, this_worker
@@ -49,7 +49,7 @@ Returns = dict[int, list["JobReturn"]]  # {trial number: its jobs, one per seed}
 
 def search(
     settings: Settings, launcher: Launcher, returns: Returns | None = None, track: Track | None = None
-) -> Counts:
+) -> TrialCounts:
     """Run trials until `n_trials` have finished, together with any other workers of the study.
 
     Fills `returns`. At the end, `track` reports the study to the tracker if a logger is set.
@@ -83,7 +83,7 @@ def search(
     return counts
 
 
-def _summarize(settings: Settings, study: Study, counts: Counts) -> dict[str, Any]:
+def _summarize(settings: Settings, study: Study, counts: TrialCounts) -> dict[str, Any]:
     """In the format of Hydra's sweeper: `best_params` and `best_value`, or `solutions` for several objectives."""
 
     def params(trial: FrozenTrial) -> dict[str, str]:
@@ -197,9 +197,9 @@ class _Worker:
     def _run_side_by_side(self) -> None:
         """One thread per slot; a free slot claims a trial at once."""
         timeout, changed = self.settings.timeout, threading.Event()
-        running: dict[threading.Thread, tuple[Claim, float]] = {}
+        running: dict[threading.Thread, tuple[ClaimedTrial, float]] = {}
 
-        def work(claim: Claim) -> None:
+        def work(claim: ClaimedTrial) -> None:
             self._run_trial(claim)
             changed.set()
 
@@ -219,7 +219,7 @@ class _Worker:
                 if overdue or not thread.is_alive():
                     del running[thread]
 
-    def _run_trial(self, claim: Claim) -> None:
+    def _run_trial(self, claim: ClaimedTrial) -> None:
         start = time.monotonic()
         try:
             jobs = self.returns.setdefault(claim.trial.number, [])
@@ -241,7 +241,7 @@ class _Worker:
         except Exception as error:
             self.ledger.fail(claim, f"{type(error).__name__}: {' '.join(str(error).split())}")
 
-    def _run_seeds(self, claim: Claim, returns: list[JobReturn]) -> list[list[float]]:
+    def _run_seeds(self, claim: ClaimedTrial, returns: list[JobReturn]) -> list[list[float]]:
         """The objectives of each seed. With a pruner, seeds run one by one, so that a pruned trial stops early."""
         jobs = [self._overrides(claim, seed, at == 0) for at, seed in enumerate(self.settings.seeds or (None,))]
         first = claim.trial.number * len(jobs)
@@ -256,7 +256,7 @@ class _Worker:
                 values.append(_read_objectives(self.settings, result.return_value))
         return values
 
-    def _overrides(self, claim: Claim, seed: int | None, first: bool) -> list[str]:
+    def _overrides(self, claim: ClaimedTrial, seed: int | None, first: bool) -> list[str]:
         """The overrides of one job. The job of the first seed reports to the pruner."""
         settings = self.settings
         overrides = [*settings.fixed, *claim.overrides, *([] if seed is None else [f"seed={seed}"])]
