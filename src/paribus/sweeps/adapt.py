@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -116,8 +117,6 @@ def _name_task(task: str) -> tuple[str, str, list[str]]:
 
 def _start_from(folder: Path, config: Mapping[str, Any]) -> list[str]:
     """The overrides that start from a checkpoint as it is."""
-    import json
-
     name = quote(folder.resolve())
     width = int(json.loads((folder / hub.CONFIG).read_text(encoding="utf-8")).get("hidden_size", 0))
     rate = config["finetune"]["optimizer"]["lr"] if config else TUNING[width >= WIDE]

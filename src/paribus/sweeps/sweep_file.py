@@ -25,6 +25,7 @@ from paribus.sweeps.search.space import dimension
 from paribus.sweeps.sweep import HYDRA_WORDS, MATCHED, SCRATCH, UNMATCHED, Refinement, Sweep
 from paribus.sweeps.tuning import SEEDS as TUNE_SEEDS
 from paribus.sweeps.tuning import Tune
+from paribus.verdict import published
 from paribus.verdict.claims import LOSS, OWNERS, QUALITY, SUBJECTS, Claim, Sentence
 from paribus.verdict.claims import parse as parse_claim
 from paribus.verdict.metrics import find_carrying, find_incomparable, is_score, lower_is_better
@@ -368,8 +369,6 @@ def _check_losses(sweep: Sweep, claim: Claim) -> None:
 
 def _check_published(sweep: Sweep) -> None:
     """The mapping to the paper: its table, {our arm: its row}, {our column: its metric}."""
-    from paribus.verdict.published import table, value
-
     if not sweep.published:
         return
     _refuse_unknown(sweep.path, "published.", sweep.published, ("table", "rows", "metrics"))
@@ -377,11 +376,11 @@ def _check_published(sweep: Sweep) -> None:
     metrics = _mapping(sweep.path, "published.metrics", sweep.published.get("metrics"))
     _require_arms(sweep, "published.rows", rows)
     with located(str(sweep.path)):
-        paper = table(str(sweep.published.get("table")))
+        paper = published.table(str(sweep.published.get("table")))
         for row in rows.values():
             paper.row(str(row))
             for metric in metrics.values():
-                value(paper.id, str(row), str(metric))
+                published.value(paper.id, str(row), str(metric))
         if unknown := [column for column in metrics if column not in sweep.columns]:
             raise UserError(f"'published.metrics' names the unknown column '{unknown[0]}'", _its_columns(sweep))
 

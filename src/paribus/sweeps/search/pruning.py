@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from paribus.core.build import build
 from paribus.core.errors import UserError
+from paribus.sweeps.search.storage import open_storage
 from paribus.verdict.metrics import LOSS, held_out_loss
 
 if TYPE_CHECKING:
@@ -61,12 +63,8 @@ def reporter(node: Mapping[str, object] | None) -> TrialReporter | None:
     """
     if node is None or node.get("metric") is None:
         return None
-    import json
-
     from optuna import load_study
     from optuna.trial import Trial
-
-    from paribus.sweeps.search.storage import open_storage
 
     study = load_study(study_name=str(node["study"]), storage=open_storage(str(node["storage"])))
     study.pruner = make_pruner(json.loads(study.user_attrs[PRUNER]))

@@ -13,6 +13,7 @@ from paribus.core.config import compose_whole
 from paribus.core.console import say
 from paribus.core.errors import UserError
 from paribus.sweeps.request import ARMS, CACHE, LAUNCHER, RESULTS, RUNS, SCALE, SEEDS, SLOTS, STUDY, SWEEP, TUNE, UNTIL
+from paribus.sweeps.search.storage import STUDY as STUDY_FILE
 from paribus.sweeps.sweep_file import names, search_names
 
 SWEEP_OR_SEARCH = replace(
@@ -36,8 +37,6 @@ def search_request_of(given: Arguments, folders: bool = False) -> SearchRequest 
 
     Raises UserError for arguments that only a sweep has, and for keys that the search does not know.
     """
-    from paribus.sweeps.search.storage import STUDY as STUDY_FILE
-
     name = given[SWEEP]
     if folders and os.path.isfile(Path(name) / STUDY_FILE):  # unlike Path.is_file, for every name
         return SearchRequest(None, Path(name))
