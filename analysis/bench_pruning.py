@@ -14,7 +14,7 @@ from pathlib import Path
 
 from turns import Row, main
 
-from paribus.sweeps.search.status import watch
+from paribus.sweeps.search.status import status_reader
 
 TRIALS = 10
 UNPRUNED = {"all": 10_000, "pruned": 4}  # first trials that are never pruned
@@ -28,10 +28,10 @@ def searched(folder: Path, unpruned: int) -> dict[str, float]:
     given = [f"paths.runs={folder}", f"hydra.sweeper.n_trials={TRIALS}", "hydra/sweeper/sampler=random"]
     command = [sys.executable, "-m", "paribus", "train", "-m", "search=optuna_lr", *FIXED, *BUDGET, *given, start]
     subprocess.run(command, check=True, env={**os.environ, "OMP_NUM_THREADS": "1"}, stdout=subprocess.DEVNULL)
-    board = watch(folder / "optuna_lr-smoke.search")()
-    done = [row.values[0] for row in board.rows if row.state == "done"]
-    tokens = sum(row.tokens or 0 for row in board.rows)
-    return {"tokens": tokens, "best": min(done), "pruned": board.count("pruned")}
+    status = status_reader(folder / "optuna_lr-smoke.search")()
+    done = [row.values[0] for row in status.rows if row.state == "done"]
+    tokens = sum(row.tokens or 0 for row in status.rows)
+    return {"tokens": tokens, "best": min(done), "pruned": status.count("pruned")}
 
 
 def rows() -> list[Row]:

@@ -12,8 +12,9 @@ from stories import story
 from paribus.commands.cli import main
 from paribus.commands.completion import complete
 from paribus.core.config import compose
-from paribus.sweeps.adapt import Question, describe_sweep, express, write_sweep
-from paribus.sweeps.sweep import arm_overrides, load
+from paribus.sweeps.adapt import AdaptRequest, describe_sweep, express, write_sweep
+from paribus.sweeps.sweep import arm_overrides
+from paribus.sweeps.sweep_file import load
 from paribus.training.run import run
 
 TASK = """_target_: paribus.tasks.tables.table.LabelTable
@@ -57,16 +58,16 @@ def test_general_text_is_that_of_the_checkpoints_own_run(
     question: list[str], text_folder: Path, tmp_path: Path
 ) -> None:
     words = dict(zip(question[::2], question[1::2], strict=True))
-    base = describe_sweep(Question(words["--text"], words["--task"], words["--from"]), tmp_path / "runs")["base"]
+    base = describe_sweep(AdaptRequest(words["--text"], words["--task"], words["--from"]), tmp_path / "runs")["base"]
     assert f"++corpus.path={express(str(text_folder))}" in base
     assert "corpus=text" in base
-    other = Question(words["--text"], "sst2", words["--from"], general="docstrings")
+    other = AdaptRequest(words["--text"], "sst2", words["--from"], general="docstrings")
     assert "corpus=docstrings" in describe_sweep(other, tmp_path / "runs")["base"]
 
 
 def test_a_second_question_on_a_task_leaves_the_first_alone(question: list[str], tmp_path: Path) -> None:
     words, runs = dict(zip(question[::2], question[1::2], strict=True)), tmp_path / "runs"
-    first = Question(words["--text"], words["--task"], words["--from"])
+    first = AdaptRequest(words["--text"], words["--task"], words["--from"])
     second = first._replace(epochs=3.0)
     files = [write_sweep(one, runs) for one in (first, second, first, second)]
     assert [file.parent.name for file in files] == ["adapt_mine", "adapt_mine_2"] * 2

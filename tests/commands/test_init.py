@@ -19,9 +19,9 @@ from paribus.core.build import build
 from paribus.core.config import compose
 from paribus.core.errors import UserError
 from paribus.sweeps.expand import expand
-from paribus.sweeps.init import Question, find_wrapped, name_of, name_task, say_power, split_compared, write_files
+from paribus.sweeps.init import InitRequest, find_wrapped, name_of, name_task, say_power, split_compared, write_files
 from paribus.sweeps.request import parse
-from paribus.sweeps.sweep import load
+from paribus.sweeps.sweep_file import load
 from paribus.tasks.tables.guess import GuessedTable, guess_task
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -243,22 +243,22 @@ def test_names_are_free_and_claims_are_on_what_can_carry_them(here: Path) -> Non
         "my_sst2",
         "mails",
     )
-    packaged = Question("roberta_table1", "books", "trec", guess_task("trec"), "masking.rate=0.15,0.4")
+    packaged = InitRequest("roberta_table1", "books", "trec", guess_task("trec"), "masking.rate=0.15,0.4")
     with pytest.raises(UserError, match="roberta_table1 is the name of a packaged sweep"), write_files(packaged):
         pass
     assert split_compared("masking/schedule=static,dynamic") == ("masking/schedule", ["static", "dynamic"])
     labeled = guess_task("trec")
-    with write_files(Question("mine", "books", "trec", labeled, "masking/schedule=static,dynamic")):
+    with write_files(InitRequest("mine", "books", "trec", labeled, "masking/schedule=static,dynamic")):
         pass
     claim = "dynamic > static on mlm_loss, trec/accuracy, margin 1 points, margin 0.02 nats"
     assert load("mine").claims == (claim,)
-    with write_files(Question("mine5", "books", "trec", labeled, "masking.rate=0.15,0.5", ("model=t5_tiny",))):
+    with write_files(InitRequest("mine5", "books", "trec", labeled, "masking.rate=0.15,0.5", ("model=t5_tiny",))):
         pass
     assert (load("mine5").family, load("mine5").columns[0]) == ("t5", "denoising_loss")
 
 
 def test_files_of_a_sweep_that_cannot_run_are_removed(here: Path) -> None:
-    asked = Question("mine", "books", "trec", guess_task("trec"), "masking.rate=0.15,0.4")
+    asked = InitRequest("mine", "books", "trec", guess_task("trec"), "masking.rate=0.15,0.4")
     before = sorted(here.rglob("*"))
     with pytest.raises(UserError, match="too small"), write_files(asked):
         raise UserError("too small")

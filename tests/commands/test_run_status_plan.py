@@ -18,13 +18,16 @@ from paribus.commands.cli import main
 from paribus.core.console import duration
 from paribus.core.errors import UserError
 from paribus.runs import store
-from paribus.runs.archive import FAILED, RECORD
+from paribus.runs.folder import FAILED, RECORD
+from paribus.runs.manifest import Manifest, write_manifest
 from paribus.sweeps.expand import expand
 from paribus.sweeps.launchers.local import Slot
-from paribus.sweeps.plan import price, price_claims, text
+from paribus.sweeps.plan import price, price_claims, write_costs
 from paribus.sweeps.request import Request, parse
-from paribus.sweeps.status import Board, Cell, survey
-from paribus.sweeps.sweep import SCRATCH, Job, jobs, load
+from paribus.sweeps.status import read_status
+from paribus.sweeps.status_table import RunCell, SweepStatus
+from paribus.sweeps.sweep import SCRATCH, Job, jobs
+from paribus.sweeps.sweep_file import load
 from paribus.training.description import Run
 
 
@@ -89,7 +92,7 @@ def test_status_tells_states_from_the_folders(tmp_path: Path, capsys: pytest.Cap
         (folder / "metrics.jsonl").write_text(json.dumps({"step": 30}) + "\n")
     runs = {f"{arm}/seed{seed}": "aa" for arm in ("static_x10", "dynamic", "static") for seed in (0, 1)}
     steps = dict.fromkeys(("static_x10", "dynamic", "static"), 60)
-    store.write_manifest(tmp_path, "roberta_table1", "smoke", store.Manifest("h", [], runs, steps))
+    write_manifest(tmp_path, "roberta_table1", "smoke", Manifest("h", [], runs, steps))
     with (running / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         assert main(["status", "roberta_table1", "scale=smoke", f"runs={tmp_path}", f"results={tmp_path / 'r'}"]) == 0
@@ -107,54 +110,56 @@ def test_status_shows_the_last_commands_runs_and_no_older(tmp_path: Path) -> Non
     old = record(arm="static", study="roberta_table1", signature="old")
     put(tmp_path, old)
     request = Request(load("roberta_table1"), runs=tmp_path, results=tmp_path / "r")
-    assert survey(request).cells["static/seed0"].state == "done"
+    assert read_status(request).cells["static/seed0"].state == "done"
     runs = {"static/seed0": "new", "static/seed7": "more"}
-    store.write_manifest(tmp_path, "roberta_table1", "smoke", store.Manifest("h", ["optimizer.lr=1"], runs, {}))
-    board = survey(request)
-    assert board.cells["static/seed0"].state == "missing"
-    assert "static/seed7" in board.cells
+    write_manifest(tmp_path, "roberta_table1", "smoke", Manifest("h", ["optimizer.lr=1"], runs, {}))
+    status = read_status(request)
+    assert status.cells["static/seed0"].state == "missing"
+    assert "static/seed7" in status.cells
 
 
 def test_board_estimates_what_is_left() -> None:
     listed = [Job("s", arm, seed, ()) for seed in (0, 1) for arm in ("a", "b")]
-    board = Board("s", listed, ["mlm_loss"], slots=2)
-    assert board.left() is None
-    board.set("a/seed0", state="done", metrics={"mlm_loss": 1.0})
-    board.set("b/seed0", state="running", share=0.5)
-    board.durations["a/seed0"] = 100.0
-    assert board.left() == pytest.approx(150.0), "one slot has a whole run to do, the other half a run and a whole one"
-    assert board.summary() == "1/4 done, 1 running, about 2 min left"
-    assert board.text().splitlines()[2].split() == ["a", "✓", "1.000", "·"]
-    assert str(Cell("running", 0.25)) == "▶ 25%"
-    board.columns = ["mlm_loss", "mlm_accuracy", "sst2/accuracy"]
-    board.set("b/seed0", "done", metrics={"mlm_loss": 5.4321, "mlm_accuracy": 0.2, "sst2/accuracy": 0.3219})
-    assert str(board.cells["b/seed0"]) == "✓ 5.432 32.2", "a loss and a score"
-    shown = board.table()
+    status = SweepStatus("s", listed, ["mlm_loss"], slots=2)
+    assert status.seconds_left() is None
+    status.set("a/seed0", state="done", metrics={"mlm_loss": 1.0})
+    status.set("b/seed0", state="running", share=0.5)
+    status.durations["a/seed0"] = 100.0
+    assert status.seconds_left() == pytest.approx(150.0), (
+        "one slot has a whole run to do, the other half a run and a whole one"
+    )
+    assert status.summary() == "1/4 done, 1 running, about 2 min left"
+    assert status.text().splitlines()[2].split() == ["a", "✓", "1.000", "·"]
+    assert str(RunCell("running", 0.25)) == "▶ 25%"
+    status.columns = ["mlm_loss", "mlm_accuracy", "sst2/accuracy"]
+    status.set("b/seed0", "done", metrics={"mlm_loss": 5.4321, "mlm_accuracy": 0.2, "sst2/accuracy": 0.3219})
+    assert str(status.cells["b/seed0"]) == "✓ 5.432 32.2", "a loss and a score"
+    shown = status.table()
     assert shown.row_count == 2
-    board.durations["b/seed0"] = 40.0
-    assert board.left() == pytest.approx(100.0)
+    status.durations["b/seed0"] = 40.0
+    assert status.seconds_left() == pytest.approx(100.0)
 
 
 def test_runs_side_by_side_take_as_long_as_the_last_of_them() -> None:
-    board = Board("s", [Job("s", "a", seed, ()) for seed in range(5)], "mlm_loss", slots=4)
-    board.set("a/seed0", state="done")
-    board.durations["a/seed0"] = 100.0
+    status = SweepStatus("s", [Job("s", "a", seed, ()) for seed in range(5)], "mlm_loss", slots=4)
+    status.set("a/seed0", state="done")
+    status.durations["a/seed0"] = 100.0
     for seed, seconds in ((1, 90), (2, 90), (3, 90), (4, 20)):
-        board.set(f"a/seed{seed}", state="running", share=1.0)  # all are past pre-training
-        board.begun[f"a/seed{seed}"] = time.time() - seconds, 0.0
-    assert board.left() == pytest.approx(80.0, abs=1.0)
-    board.begun["a/seed4"] = time.time() - 20, 0.5
-    assert board.left() == pytest.approx(30.0, abs=1.0), "the second half of a run that was resumed"
+        status.set(f"a/seed{seed}", state="running", share=1.0)  # all are past pre-training
+        status.begun[f"a/seed{seed}"] = time.time() - seconds, 0.0
+    assert status.seconds_left() == pytest.approx(80.0, abs=1.0)
+    status.begun["a/seed4"] = time.time() - 20, 0.5
+    assert status.seconds_left() == pytest.approx(30.0, abs=1.0), "the second half of a run that was resumed"
 
 
 def test_the_anchor_without_pre_training_says_nothing_of_the_others() -> None:
-    board = Board("s", [Job("s", arm, seed, ()) for seed in (0, 1) for arm in ("a", SCRATCH)], "mlm_loss")
-    board.set(f"{SCRATCH}/seed0", state="done")
-    board.durations[f"{SCRATCH}/seed0"] = 10.0
-    assert board.left() is None
-    board.set("a/seed0", state="done")
-    board.durations["a/seed0"] = 100.0
-    assert board.left() == pytest.approx(110.0)
+    status = SweepStatus("s", [Job("s", arm, seed, ()) for seed in (0, 1) for arm in ("a", SCRATCH)], "mlm_loss")
+    status.set(f"{SCRATCH}/seed0", state="done")
+    status.durations[f"{SCRATCH}/seed0"] = 10.0
+    assert status.seconds_left() is None
+    status.set("a/seed0", state="done")
+    status.durations["a/seed0"] = 100.0
+    assert status.seconds_left() == pytest.approx(110.0)
 
 
 @pytest.mark.parametrize(("seconds", "said"), [(4, "4 s"), (300, "5 min"), (9000, "2.5 h"), (864000, "10 days")])
@@ -185,7 +190,7 @@ def test_plan_multiplies_by_runs_and_divides_by_slots(arguments: list[str], task
     found = prices.of()
     assert measured == [(arm, 3) for arm in ("static_x10", "dynamic", "static", "from_scratch")]
     assert [(cost.runs, cost.seconds) for cost in found] == [(2, 26.0), (2, 26.0), (2, 26.0), (2, 6.0)]
-    lines = text(request, found, 2).splitlines()
+    lines = write_costs(request, found, 2).splitlines()
     assert lines[-2].split() == ["total", "8", "6e+04", "6e+10", "3", "min"]
     assert "about 84 s on this machine, 2 runs side by side" in lines[-1]
     assert price_claims(prices, 2) == [
@@ -202,8 +207,8 @@ def test_the_plan_of_one_arm_is_in_the_singular(arguments: list[str], capsys: py
     took = dict.fromkeys(("seconds_per_step", "start_seconds", "pretrain_seconds", "finetune_seconds"), 1.0)
     prices = price(expand(request), [Slot((0,))], lambda _: budget, lambda _: took)
     assert capsys.readouterr().err.endswith("measuring one arm with a few steps, threads per run: 1\n")
-    assert text(request, prices.of(), 1).endswith("about 3 s on this machine, one run at a time")
-    assert text(request, prices.of(), 1, 4.0).endswith(
+    assert write_costs(request, prices.of(), 1).endswith("about 3 s on this machine, one run at a time")
+    assert write_costs(request, prices.of(), 1, 4.0).endswith(
         "about 7 s on this machine, one run at a time, 4 s of it to load libraries"
     )
 
@@ -229,7 +234,7 @@ def test_plan_counts_a_stage_that_arms_share_once_for_each_seed(arguments: list[
     pairs = ("arms=static_x10,dynamic", "arms=dynamic,static")
     assert alone == {key: ["2", "min"] for key in pairs}, "72 + 52 seconds"
     shared = 1000 * 2 * (len(found) - 1)
-    total = text(request, found, 1).splitlines()[-2].split()
+    total = write_costs(request, found, 1).splitlines()[-2].split()
     assert total[2:4] == [f"{6000 * len(found) - shared:.3g}", f"{(6000 * len(found) - shared) * 1e6:.3g}"]
 
 
@@ -329,12 +334,12 @@ def test_status_is_quick(tmp_path: Path) -> None:
             folder.mkdir(parents=True)
             (folder / RECORD).write_text(json.dumps(record(arm=arm, seed=seed, study="roberta_table1")))
     start = time.perf_counter()
-    survey(Request(sweep, runs=tmp_path, results=tmp_path / "r", seeds=tuple(range(200))))
+    read_status(Request(sweep, runs=tmp_path, results=tmp_path / "r", seeds=tuple(range(200))))
     assert time.perf_counter() - start < 2.0
 
 
 def test_the_study_layer_needs_no_torch() -> None:
-    code = "import sys; from paribus.commands import plan, status; from paribus.sweeps import expand, runner; "
+    code = "import sys; from paribus.commands import plan, status; from paribus.sweeps import expand, run; "
     code += "print([name for name in ('torch', 'rich', 'hydra') if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"

@@ -12,7 +12,8 @@ from paribus.core import config as configs
 from paribus.core import config_cache as composed_configs
 from paribus.core.config import compose, plain
 from paribus.core.errors import UserError
-from paribus.sweeps.sweep import arm_overrides, load
+from paribus.sweeps.sweep import arm_overrides
+from paribus.sweeps.sweep_file import load
 
 OVERRIDES = ["scale=test", "masking/schedule=dynamic", "task=sst2"]
 

@@ -15,7 +15,7 @@ from paribus.commands.cli import main
 from paribus.core import console
 from paribus.sweeps import run
 from paribus.sweeps.run import run_sweep
-from paribus.sweeps.status import Board, show_live
+from paribus.sweeps.status_table import SweepStatus, show_live
 from paribus.sweeps.sweep import Job
 from paribus.training import callbacks
 from paribus.training.callbacks import Bar
@@ -70,9 +70,9 @@ def test_a_terminal_shows_everything_in_its_width(
 def test_no_bar_moves_below_a_live_board(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     assert console.watched()
-    board = Board("a sweep", [Job("study", "r15", 0, ())], "mlm_loss")
-    with show_live(board):
-        assert board.live is not None
+    status = SweepStatus("a sweep", [Job("study", "r15", 0, ())], "mlm_loss")
+    with show_live(status):
+        assert status.live is not None
         steps_of(Bar("r15/seed0 pre-training", 5), 5)
         assert list(console.progress([1, 2], "reading")) == [1, 2]
     assert console.watched()

@@ -12,7 +12,8 @@ import pytest
 
 from paribus.core.jsonable import EMPTY, OMITTED, REST, from_json, to_json
 from paribus.reporting.tables.schema import Table
-from paribus.runs.archive import RECORD, Archive
+from paribus.runs.archive import Archive
+from paribus.runs.folder import RECORD
 from paribus.runs.record import Record
 
 RESULTS = Path(__file__).parents[2] / "analysis" / "results"

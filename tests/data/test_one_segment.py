@@ -17,7 +17,8 @@ from paribus.corruption.masking.geometric_span import GeometricSpan
 from paribus.data.formats import one_segment
 from paribus.data.formats.full_sentences import DocSentences
 from paribus.data.formats.one_segment import OneSegment
-from paribus.sweeps.sweep import arm_overrides, load
+from paribus.sweeps.sweep import arm_overrides
+from paribus.sweeps.sweep_file import load
 
 DOCUMENTS = st.lists(st.lists(st.integers(1, 14), min_size=1, max_size=6), min_size=1, max_size=7)
 

@@ -26,8 +26,8 @@ from paribus.core.config_names import groups, list_keys
 from paribus.core.errors import UserError
 from paribus.corruption.masking.pattern import NoisePattern
 from paribus.data.sequences import Text
-from paribus.sweeps.ablations import BLOCKS
-from paribus.sweeps.sweep import MATCHED, SCRATCH, load, names
+from paribus.sweeps.sweep import MATCHED, SCRATCH
+from paribus.sweeps.sweep_file import BLOCKS, load, names
 from paribus.sweeps.tuning import SAMPLERS
 from paribus.tasks.types.base import TaskType
 from paribus.tasks.types.classification import Classification

@@ -19,7 +19,7 @@ from paribus.finetuning import saved
 from paribus.models import checkpoint
 from paribus.models.ensemble import Ensemble, mean
 from paribus.models.generation import greedy
-from paribus.runs.store import read_last_step
+from paribus.runs.folder import read_last_step
 from paribus.tasks.prompts import Ragged
 from paribus.training import callbacks, finetune
 from paribus.training.budget import planned

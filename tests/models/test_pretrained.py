@@ -32,7 +32,8 @@ from paribus.models.heads.head import Loss
 from paribus.models.heads.rows import ClassificationHead, PairHead
 from paribus.models.heads.vocabulary import MaskedLMHead
 from paribus.models.pretrained import Pretrained
-from paribus.sweeps.sweep import SCRATCH, arm_overrides, load
+from paribus.sweeps.sweep import SCRATCH, arm_overrides
+from paribus.sweeps.sweep_file import load
 from paribus.training.description import Run
 from paribus.training.run import run
 

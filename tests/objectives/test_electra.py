@@ -29,7 +29,8 @@ from paribus.models.network import Outputs, initialize
 from paribus.objectives.electra import Electra
 from paribus.objectives.generated import GENERATOR, FromGenerator, put
 from paribus.objectives.spec import Statistics
-from paribus.sweeps.sweep import arm_overrides, load
+from paribus.sweeps.sweep import arm_overrides
+from paribus.sweeps.sweep_file import load
 from paribus.training.run import run
 
 SPEC = Bert(2, 64, 2, 128, positions=40, dropout=0.0, attention_dropout=0.0, initializer_range=0.2)

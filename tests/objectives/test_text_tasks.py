@@ -28,7 +28,8 @@ from paribus.data.formats.input_format import Segments
 from paribus.data.formats.pairs import NEAR, RANDOM, SegmentPair
 from paribus.data.formats.reordered import Reordered, count_classes, list_orders
 from paribus.objectives.text_tasks import Recurring
-from paribus.sweeps.sweep import arm_overrides, load
+from paribus.sweeps.sweep import arm_overrides
+from paribus.sweeps.sweep_file import load
 from paribus.tasks.text_stream import TaskTurns
 from paribus.training.budget import plan_of
 from paribus.training.description import Run

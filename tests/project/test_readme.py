@@ -24,10 +24,11 @@ from paribus.reporting.site.collect import collect, load_sweeps
 from paribus.reporting.site.overview import render_overview
 from paribus.reporting.tables.schema import qualify
 from paribus.sweeps.control import audit
-from paribus.sweeps.init import Question, write_sweep, write_task
+from paribus.sweeps.init import InitRequest, write_sweep, write_task
 from paribus.sweeps.request import request_of
-from paribus.sweeps.search import request as searches
-from paribus.sweeps.sweep import jobs, load
+from paribus.sweeps.search.request import search_request_of
+from paribus.sweeps.sweep import jobs
+from paribus.sweeps.sweep_file import load
 from paribus.tasks.metrics import METRICS
 from paribus.tasks.tables.guess import guess_task
 
@@ -81,7 +82,7 @@ def check(line: str) -> None:
         compose(first_of_each([text for text in overrides if text not in options]))
         return
     given = parse(verb, argv)
-    if name in ("plan", "run", "status") and searches.request_of(given) is None:
+    if name in ("plan", "run", "status") and search_request_of(given) is None:
         request = request_of(given)
         compose_launcher(request.launcher)
         compose([f"scale={request.scale}", *request.overrides])
@@ -147,7 +148,7 @@ def test_the_files_of_init_are_those_that_it_writes(tmp_path: Path, monkeypatch:
     for split, count in (("train", 24), ("test", 12)):
         rows = [{"text": f"who is {n}", "label": ("DESC", "HUM", "LOC")[n % 3]} for n in range(count)]
         (tmp_path / f"my/trec/{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    question = Question("books_trec", "my/books", "trec", guess_task("my/trec"), "masking.rate=0.15,0.4")
+    question = InitRequest("books_trec", "my/books", "trec", guess_task("my/trec"), "masking.rate=0.15,0.4")
     assert dict(FILES)["sweeps/books_trec.yaml"] == write_sweep(question)
     assert dict(FILES)["conf/task/trec.yaml"] == write_task(question)
     (told,) = re.findall(r"^metrics: .* # or (.*);", write_task(question), re.MULTILINE)

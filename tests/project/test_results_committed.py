@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from paribus.commands.table import table
-from paribus.sweeps.sweep import names
+from paribus.sweeps.sweep_file import names
 
 RESULTS = Path(__file__).parents[2] / "analysis/results"
 TABLES = sorted(str(path.parent.relative_to(RESULTS)) for path in RESULTS.glob("*/*/table.json"))

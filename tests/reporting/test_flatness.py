@@ -25,7 +25,7 @@ from paribus.reporting.plots.figure import make_figure
 from paribus.reporting.plots.panel import Panel
 from paribus.reporting.reproduce import read_stored_config
 from paribus.reporting.tables.curves import read_curves
-from paribus.runs.archive import TUNING, RunFolder
+from paribus.runs.folder import TUNING, RunFolder
 from paribus.runs.record import read_record
 from paribus.sweeps.request import parse as parse_run
 from paribus.sweeps.run import run_sweep

@@ -18,7 +18,7 @@ from paribus.commands.cli import main
 from paribus.commands.train import train
 from paribus.core.plugins import DropEndedConfigs
 from paribus.reporting.multirun import find_differing
-from paribus.runs.archive import CONFIG
+from paribus.runs.folder import CONFIG
 
 
 def made(root: Path, seed: int, loss: float, score: float, **masking: Any) -> None:

@@ -19,7 +19,7 @@ from paribus.reporting.tables.latex import render_evidence, render_latex
 from paribus.reporting.tables.names import name_arm, name_column
 from paribus.reporting.tables.schema import Table
 from paribus.reporting.tables.terminal import print_table
-from paribus.runs import store
+from paribus.runs.manifest import Manifest, write_manifest
 from paribus.runs.record import Record
 
 CONFIG: dict[str, Any] = {
@@ -49,7 +49,7 @@ def stored(root: Path, **changes: Any) -> list[Path]:
     folders = [put(root, seal(made)) for made in records()]
     for folder in folders:
         (folder / "config.yaml").write_text(yaml.safe_dump({**CONFIG, **changes}))
-    store.write_manifest(root, "roberta_table1", "smoke", store.Manifest(
+    write_manifest(root, "roberta_table1", "smoke", Manifest(
         "hash", ["corpus=text", "corpus.path=/far/books", "paths.cache=/c"],
         {label(folder): folder.name.partition("-")[2] for folder in folders}, {},
     ))  # fmt: skip

@@ -11,7 +11,7 @@ import pytest
 
 from paribus.commands.dashboard import dashboard
 from paribus.reporting.tracking.dashboard import Board, report, workspace, written
-from paribus.sweeps.sweep import load, names
+from paribus.sweeps.sweep_file import load, names
 
 pytest.importorskip("wandb_workspaces", reason="the extra `dashboards` is not installed")
 

@@ -20,7 +20,9 @@ from paribus.reporting.reproduce import find_run
 from paribus.reporting.tables.assemble import assemble
 from paribus.reporting.tables.files import render_texts
 from paribus.runs import store
-from paribus.runs.archive import ARCHIVE, CONFIGS_FILE, RECORDS_FILE, FolderStore, RunFolder, StoredRun, open_archive
+from paribus.runs.archive import ARCHIVE, CONFIGS_FILE, RECORDS_FILE, FolderStore, open_archive
+from paribus.runs.folder import RunFolder, StoredRun
+from paribus.runs.manifest import Manifest, read_manifest, write_manifest
 from paribus.runs.record import Record, read_record
 
 STUDY = "roberta_table1"
@@ -32,7 +34,7 @@ CONFIG: dict[str, Any] = {
     "optimizer": {"lr": 1e-05, "betas": [0.9, 0.999], "on": "off"},
     "arm": "?",
 }
-MANIFEST = store.Manifest("hash", ["scale=smoke"], {}, {"dynamic": 781})
+MANIFEST = Manifest("hash", ["scale=smoke"], {}, {"dynamic": 781})
 
 
 def put(root: Path, made: dict[str, Any], config: dict[str, Any]) -> Path:
@@ -53,20 +55,19 @@ def kept(tmp_path: Path) -> Path:
         odd = {"extra": {"x": 1}} if (made["arm"], made["seed"]) == ("static", 2) else {}
         put(tmp_path, made, {**CONFIG, "seed": made["seed"], "arm": made["arm"], **odd})
     runs = {f"{one['arm']}/seed{one['seed']}": one["signature"] for one in study(3)}
-    store.write_manifest(tmp_path, STUDY, "smoke", MANIFEST._replace(runs=runs))
+    write_manifest(tmp_path, STUDY, "smoke", MANIFEST._replace(runs=runs))
     return tmp_path
 
 
 def read_all(runs: list[StoredRun]) -> list[tuple[Record | None, dict[str, Any] | None, dict[str, bytes | None]]]:
     return [
-        (store.read_stored(run)[0], store.read_config(run), {name: run.read(name) for name in run.list_curves()})
-        for run in runs
+        (run.read_record()[0], run.read_config(), {name: run.read(name) for name in run.list_curves()}) for run in runs
     ]
 
 
 def test_an_archive_holds_what_the_folders_held(kept: Path) -> None:
     before, texts = read_all(list(FolderStore(kept / STUDY).list_runs())), render_texts(assemble(design(), [kept]))
-    manifest = store.read_manifest(kept, STUDY, "smoke")
+    manifest = read_manifest(kept, STUDY, "smoke")
     assert store.archive(kept, STUDY, "smoke") == 12
     assert sorted(path.name for path in (kept / STUDY).iterdir()) == sorted(ARCHIVE)
     archive = open_archive(kept / STUDY)
@@ -74,7 +75,7 @@ def test_an_archive_holds_what_the_folders_held(kept: Path) -> None:
     after = read_all(list(archive.list_runs()))
     assert after == before
     assert list(after[0][1] or {}) == list(before[0][1] or {}), "keys keep their order"
-    assert store.read_manifest(kept, STUDY, "smoke") == manifest
+    assert read_manifest(kept, STUDY, "smoke") == manifest
     assert render_texts(assemble(design(), [kept])) == texts
 
 
@@ -91,8 +92,8 @@ def test_later_runs_join_an_archive_and_a_kept_run_is_not_copied_again(kept: Pat
     folder = put(tmp_path / "runs", later, {**CONFIG, "seed": 3, "arm": "dynamic"})
     assert isinstance(store.keep(folder, kept, STUDY), RunFolder)
     assert len(store.find_records(STUDY, "smoke", [kept]).records) == 12, "the manifest does not have it yet"
-    runs = {**(store.read_manifest(kept, STUDY, "smoke") or MANIFEST).runs, "dynamic/seed3": "dynamic-3"}
-    store.write_manifest(kept, STUDY, "smoke", MANIFEST._replace(runs=runs))
+    runs = {**(read_manifest(kept, STUDY, "smoke") or MANIFEST).runs, "dynamic/seed3": "dynamic-3"}
+    write_manifest(kept, STUDY, "smoke", MANIFEST._replace(runs=runs))
     assert len(store.find_records(STUDY, "smoke", [kept]).records) == 13
     assert store.archive(kept, STUDY, "smoke") == 13
     assert len(store.find_records(STUDY, "smoke", [kept]).records) == 13

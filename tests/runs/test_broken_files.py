@@ -17,14 +17,14 @@ from paribus.core.config import compose
 from paribus.core.errors import UserError
 from paribus.core.files import write_json
 from paribus.reporting.pairs import read_answers
-from paribus.runs import store
-from paribus.runs.archive import CURVES, RECORD, RunFolder
+from paribus.runs.folder import CURVES, GOLD, RECORD, RunFolder
 from paribus.runs.gold import Gold, read_gold, write_gold
+from paribus.runs.manifest import Manifest, read_manifest, write_manifest
 from paribus.runs.record import read_record
 from paribus.sweeps.request import Request
 from paribus.sweeps.run import run_sweep
 from paribus.sweeps.search.storage import open_storage
-from paribus.sweeps.status import survey
+from paribus.sweeps.status import read_status
 from paribus.training.callbacks import append_line
 from paribus.training.description import Run
 from paribus.training.run import run
@@ -73,7 +73,7 @@ def test_a_sweep_with_a_diverged_run_says_so_every_time(ask: Ask, capfd: pytest.
         said = capfd.readouterr().err
         assert "1/2 done, 1 diverged" in said
         assert "✗ diverged and left out of the table's means: static/seed0" in said
-    assert survey(request).summary().startswith("1/2 done, 1 diverged")
+    assert read_status(request).summary().startswith("1/2 done, 1 diverged")
 
 
 def test_the_report_has_a_place_for_a_diverged_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,7 +180,7 @@ def test_answers_that_are_damaged_are_given_again(
     kind: str, tuned: list[str], capfd: pytest.CaptureFixture[str]
 ) -> None:
     folder = run(compose(tuned))
-    path = folder / store.GOLD
+    path = folder / GOLD
     wanted = path.read_bytes()
     if kind == "other":  # as a run of the same task would have it
         write_gold(folder, {name: Gold(1 - own.gold, ~own.right) for name, own in read_gold(folder).items()})
@@ -191,22 +191,22 @@ def test_answers_that_are_damaged_are_given_again(
     (folder / RECORD).unlink()
     run(compose(tuned))
     assert path.read_bytes() == wanted
-    assert f"{store.GOLD} is damaged or from another run; its fine-tuning runs are repeated" in capfd.readouterr().err
+    assert f"{GOLD} is damaged or from another run; its fine-tuning runs are repeated" in capfd.readouterr().err
 
 
 def test_learning_curves_are_those_that_the_run_wrote(tuned: list[str], capfd: pytest.CaptureFixture[str]) -> None:
     folder, other = run(compose(tuned)), run(compose([*tuned, "seed=1"]))
     record, _ = read_record(folder / RECORD)
     assert record
-    wanted = store.read_curve_lines(RunFolder(folder), record)
+    wanted = RunFolder(folder).read_curve_lines(record)
     assert wanted
     damage(folder / CURVES, "other", (other / CURVES).read_bytes())
-    assert store.read_curve_lines(RunFolder(folder), record) == []
+    assert RunFolder(folder).read_curve_lines(record) == []
     assert "is damaged or from another run; its curves are left out" in capfd.readouterr().err
     (folder / RECORD).unlink()
     run(compose(tuned))
     assert f"{CURVES} is damaged; pre-training starts over" in capfd.readouterr().err
-    assert store.read_curve_lines(RunFolder(folder), record) == wanted
+    assert RunFolder(folder).read_curve_lines(record) == wanted
 
 
 def test_a_model_without_its_checksums_is_trained_again(tuned: list[str], capfd: pytest.CaptureFixture[str]) -> None:
@@ -242,17 +242,17 @@ def test_a_damaged_checkpoint_is_not_resumed_from(
 
 
 def test_a_damaged_manifest_is_left_out(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    made = store.Manifest("h", [], {"a/seed0": "1"}, {"a": 5})
-    store.write_manifest(tmp_path, "s", "smoke", made)
+    made = Manifest("h", [], {"a/seed0": "1"}, {"a": 5})
+    write_manifest(tmp_path, "s", "smoke", made)
     path = tmp_path / "s" / "smoke.json"
-    assert store.read_manifest(tmp_path, "s", "smoke") == made
+    assert read_manifest(tmp_path, "s", "smoke") == made
     whole = path.read_text()
     for spoilt in (whole.replace("5", "6"), whole[:40], "[]", "3", "{}", "[" * 100_000, json.dumps({"runs": []})):
         path.write_text(spoilt)
-        assert store.read_manifest(tmp_path, "s", "smoke") is None
+        assert read_manifest(tmp_path, "s", "smoke") is None
         assert "is damaged and ignored" in capfd.readouterr().err
     older = {"sweep_hash": "h", "overrides": [], "runs": {"a/seed0": "1"}, "steps": {"a": 5}}
     path.write_text(json.dumps(older))
-    assert store.read_manifest(tmp_path, "s", "smoke") == made
+    assert read_manifest(tmp_path, "s", "smoke") == made
     path.write_text(json.dumps({**older, "runs": {"../../x/seed0": "1"}}))
-    assert store.read_manifest(tmp_path, "s", "smoke") is None
+    assert read_manifest(tmp_path, "s", "smoke") is None

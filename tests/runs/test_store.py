@@ -14,7 +14,8 @@ from paribus.core.checksums import seal, verify
 from paribus.core.files import write_json
 from paribus.core.jsonable import from_json
 from paribus.runs import store
-from paribus.runs.archive import FAILED, RECORD, RunFolder
+from paribus.runs.folder import FAILED, RECORD, RunFolder, find_finished, read_last_step, read_state, write_failure
+from paribus.runs.manifest import Manifest, read_manifest, write_manifest
 from paribus.runs.record import Record, read_record
 
 
@@ -73,64 +74,64 @@ def test_the_manifest_says_which_signatures_belong_together(tmp_path: Path) -> N
     put(tmp_path, record(signature="new"))
     put(tmp_path, record(seed=1, signature="old1"))
     assert len(store.find_records("s", "smoke", [tmp_path]).records) == 3, "without a manifest nothing is chosen"
-    store.write_manifest(tmp_path, "s", "smoke", store.Manifest("h", ["a=1"], {"dynamic/seed0": "new"}, {"dynamic": 9}))
+    write_manifest(tmp_path, "s", "smoke", Manifest("h", ["a=1"], {"dynamic/seed0": "new"}, {"dynamic": 9}))
     assert [made.signature for made in store.find_records("s", "smoke", [tmp_path]).records] == ["new"]
 
 
 def test_a_manifest_grows_for_the_same_sweep_and_is_replaced_for_another(tmp_path: Path) -> None:
-    first = store.Manifest("h", ["a=1"], {"dynamic/seed0": "x"}, {"dynamic": 9})
-    store.write_manifest(tmp_path, "s", "smoke", first)
-    grown = store.write_manifest(tmp_path, "s", "smoke", first._replace(runs={"dynamic/seed1": "y"}))
+    first = Manifest("h", ["a=1"], {"dynamic/seed0": "x"}, {"dynamic": 9})
+    write_manifest(tmp_path, "s", "smoke", first)
+    grown = write_manifest(tmp_path, "s", "smoke", first._replace(runs={"dynamic/seed1": "y"}))
     assert grown.runs == {"dynamic/seed0": "x", "dynamic/seed1": "y"}
-    assert store.read_manifest(tmp_path, "s", "smoke") == grown
+    assert read_manifest(tmp_path, "s", "smoke") == grown
     other = first._replace(overrides=["a=2"], runs={"dynamic/seed0": "z"})
-    assert store.write_manifest(tmp_path, "s", "smoke", other).runs == {"dynamic/seed0": "z"}
+    assert write_manifest(tmp_path, "s", "smoke", other).runs == {"dynamic/seed0": "z"}
     (tmp_path / "s" / "smoke.json").write_text("{")
-    assert store.read_manifest(tmp_path, "s", "smoke") is None
+    assert read_manifest(tmp_path, "s", "smoke") is None
 
 
 def test_a_manifest_keeps_the_tuning_of_arms_that_another_command_ran(tmp_path: Path) -> None:
     one, other = ({"spec": {"trials": 2}, "arms": {arm: {"chosen": {}, "trials": []}}} for arm in "ab")
-    store.write_manifest(tmp_path, "s", "smoke", store.Manifest("h", [], {}, {}, tuning=one))
-    both = store.write_manifest(tmp_path, "s", "smoke", store.Manifest("h", [], {}, {}, tuning=other))
+    write_manifest(tmp_path, "s", "smoke", Manifest("h", [], {}, {}, tuning=one))
+    both = write_manifest(tmp_path, "s", "smoke", Manifest("h", [], {}, {}, tuning=other))
     assert list(both.tuning["arms"]) == ["a", "b"]
     anew = other | {"spec": {"trials": 3}}
-    assert store.write_manifest(tmp_path, "s", "smoke", store.Manifest("h", [], {}, {}, tuning=anew)).tuning == anew
+    assert write_manifest(tmp_path, "s", "smoke", Manifest("h", [], {}, {}, tuning=anew)).tuning == anew
 
 
 def test_commands_that_write_one_manifest_together_lose_no_run(tmp_path: Path) -> None:
     def write(number: int) -> None:
-        store.write_manifest(tmp_path, "s", "smoke", store.Manifest("h", [], {f"a/seed{number}": "x"}, {}))
+        write_manifest(tmp_path, "s", "smoke", Manifest("h", [], {f"a/seed{number}": "x"}, {}))
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(write, range(40)))
-    found = store.read_manifest(tmp_path, "s", "smoke")
+    found = read_manifest(tmp_path, "s", "smoke")
     assert found is not None
     assert len(found.runs) == 40
 
 
 def test_states_of_a_folder(tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    assert store.read_state(folder)[0] == "missing"
+    assert read_state(folder)[0] == "missing"
     folder.mkdir()
     (folder / "signature").write_text("aa\n")
     with (folder / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        assert store.read_state(folder)[0] == "running"
-    assert store.read_state(folder)[0] == "stopped"
+        assert read_state(folder)[0] == "running"
+    assert read_state(folder)[0] == "stopped"
     failed = Record(signature="aa", study="s", arm="a", seed=0, status="failed", scale="smoke")
-    store.write_failure(folder, failed, "why")
-    assert store.read_state(folder)[0] == "failed"
-    assert store.find_finished(folder, "aa") is None, "a failed run is tried again"
+    write_failure(folder, failed, "why")
+    assert read_state(folder)[0] == "failed"
+    assert find_finished(folder, "aa") is None, "a failed run is tried again"
     write_json(folder / RECORD, record(status="diverged"))
-    assert store.read_state(folder)[0] == "diverged"
-    assert store.find_finished(folder, "aa") is not None
-    assert store.find_finished(folder, "bb") is None
+    assert read_state(folder)[0] == "diverged"
+    assert find_finished(folder, "aa") is not None
+    assert find_finished(folder, "bb") is None
 
 
 def test_a_failure_is_a_whole_record(tmp_path: Path) -> None:
     run = Record(signature="aa", study="s", arm="a", seed=0, status="failed", scale="smoke", sweep_hash="h")
-    store.write_failure(tmp_path, run, "out of memory")
+    write_failure(tmp_path, run, "out of memory")
     made, why = read_record(tmp_path / FAILED)
     assert why == ""
     assert made is not None
@@ -150,10 +151,10 @@ def test_keep_copies_the_record_without_weights(tmp_path: Path) -> None:
 
 
 def test_last_step_survives_a_half_written_line(tmp_path: Path) -> None:
-    assert store.read_last_step(tmp_path) == 0
+    assert read_last_step(tmp_path) == 0
     lines = "".join(json.dumps({"step": step, "x": "y" * 90}) + "\n" for step in range(200))
     (tmp_path / "metrics.jsonl").write_text(lines + '{"step": 20')
-    assert store.read_last_step(tmp_path) == 199
+    assert read_last_step(tmp_path) == 199
 
 
 def test_a_kept_run_names_no_place_of_the_machine(tmp_path: Path) -> None:

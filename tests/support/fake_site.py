@@ -13,7 +13,8 @@ from fake_records import design, study
 from paribus.commands.table import table
 from paribus.core.checksums import seal
 from paribus.core.config import compose, plain
-from paribus.sweeps.sweep import SCRATCH, load
+from paribus.sweeps.sweep import SCRATCH
+from paribus.sweeps.sweep_file import load
 
 SCHEDULES = {"static_x10": "copies", "dynamic": "dynamic", "static": "static", SCRATCH: "copies"}
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from paribus.core.checksums import seal
 from paribus.core.files import write_json
-from paribus.runs.archive import RECORD
+from paribus.runs.folder import RECORD
 from paribus.runs.record import SCHEMA
 
 

@@ -11,7 +11,7 @@ from fake_records import own
 from kept_records import record
 
 from paribus.core.files import write_json
-from paribus.runs.archive import RECORD
+from paribus.runs.folder import RECORD
 from paribus.sweeps.expand import expand
 from paribus.sweeps.request import Request
 from paribus.sweeps.sweep import Job

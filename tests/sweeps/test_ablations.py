@@ -11,7 +11,8 @@ import yaml
 from paribus.core.config import compose
 from paribus.core.errors import UserError
 from paribus.sweeps.control import audit
-from paribus.sweeps.sweep import Sweep, jobs, load
+from paribus.sweeps.sweep import Sweep, jobs
+from paribus.sweeps.sweep_file import load
 
 
 def sweep(folder: Path, arms: dict[str, Any], baseline: str, varies: str = "masking.rate") -> Sweep:

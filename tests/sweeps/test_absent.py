@@ -13,7 +13,7 @@ import yaml
 from paribus.commands.cli import main
 from paribus.core.build import unavailable
 from paribus.core.config import compose
-from paribus.runs import store
+from paribus.runs.manifest import Manifest, read_manifest, write_manifest
 
 SWEEP: dict[str, Any] = {
     "study": "tagged",
@@ -58,7 +58,7 @@ def test_the_other_arms_run_and_the_table_says_why(given: list[str], capsys: pyt
     said = capsys.readouterr().err
     assert f"– tagged not run: {WHY}" in said
     assert "2/2 done" in said
-    manifest = store.read_manifest(Path("runs"), "tagged", "test")
+    manifest = read_manifest(Path("runs"), "tagged", "test")
     assert manifest is not None
     assert {label.partition("/")[0] for label in manifest.runs} == {"plain", "words"}
     assert list(manifest.absent) == ["tagged"]
@@ -102,12 +102,12 @@ def test_nothing_is_left_to_run(given: list[str], refusal: Callable[..., str]) -
 
 
 def test_a_machine_that_could_run_the_arm_takes_it_off_the_list(tmp_path: Path) -> None:
-    mine = store.Manifest("h", [], {"plain/seed0": "a"}, {"plain": 1}, {"tagged": "no tagger"})
-    other = store.Manifest("h", [], {"plain/seed0": "a", "tagged/seed0": "b"}, {"plain": 1, "tagged": 1})
-    assert store.write_manifest(tmp_path, "s", "test", mine).absent == {"tagged": "no tagger"}
-    assert store.read_manifest(tmp_path, "s", "test") == mine
-    assert store.write_manifest(tmp_path, "s", "test", other).absent == {}
-    assert store.write_manifest(tmp_path, "s", "test", mine).absent == {}
+    mine = Manifest("h", [], {"plain/seed0": "a"}, {"plain": 1}, {"tagged": "no tagger"})
+    other = Manifest("h", [], {"plain/seed0": "a", "tagged/seed0": "b"}, {"plain": 1, "tagged": 1})
+    assert write_manifest(tmp_path, "s", "test", mine).absent == {"tagged": "no tagger"}
+    assert read_manifest(tmp_path, "s", "test") == mine
+    assert write_manifest(tmp_path, "s", "test", other).absent == {}
+    assert write_manifest(tmp_path, "s", "test", mine).absent == {}
     assert "absent" not in json.loads((tmp_path / "s" / "test.json").read_text())
 
 

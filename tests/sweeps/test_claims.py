@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from paribus.sweeps.sweep import Sweep, load, names
+from paribus.sweeps.sweep import Sweep
+from paribus.sweeps.sweep_file import load, names
 from paribus.verdict.claims import OWNERS, TWINS, Claim, Pair, parse
 from paribus.verdict.metrics import POINT, find_incomparable, in_points
 from paribus.verdict.published import PublishedRow, PublishedTable, table

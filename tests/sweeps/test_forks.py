@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 from paribus.core.config import compose, plain
-from paribus.runs.store import read_last_step, read_state
+from paribus.runs.folder import read_last_step, read_state
 from paribus.sweeps.launchers.base import Ended, Events, Work, failure_reason
-from paribus.sweeps.launchers.forks import Order, Server
+from paribus.sweeps.launchers.forks import ForkOrder, ForkServer
 from paribus.sweeps.launchers.local import Slot, Slots
 from paribus.training.description import Run
 
@@ -151,7 +151,7 @@ def test_a_server_that_dies_takes_its_runs_along_and_the_next_run_has_another(
 
     def die(begun: Work, place: str) -> None:
         if begun.label == "slow":
-            assert isinstance(pool.server, Server)
+            assert isinstance(pool.server, ForkServer)
             pool.server.process.kill()
 
     pool.run([work(slow, "slow"), work(quick, "quick")], Events(started=die, ended=over.append))
@@ -162,17 +162,17 @@ def test_a_server_that_dies_takes_its_runs_along_and_the_next_run_has_another(
 
 
 def test_a_number_that_the_system_gives_again_is_a_new_process(tmp_path: Path) -> None:
-    server = Server({})
+    server = ForkServer({})
     try:
         (tmp_path / "log.txt").touch()
-        order = Order({}, Work("", (), tmp_path).call, tmp_path / "log.txt", (CORE,), {})
+        order = ForkOrder({}, Work("", (), tmp_path).call, tmp_path / "log.txt", (CORE,), {})
         first = server.start(order)
         assert first is not None
         assert first.wait() != 0, "the config is empty"
         real, asked = server.connection, [first.pid]
 
         class Reused:
-            def send(self, order: Order) -> None:
+            def send(self, order: ForkOrder) -> None:
                 pass
 
             def recv(self) -> int:

@@ -18,7 +18,8 @@ from paribus.reporting.tables import files
 from paribus.sweeps.control import audit
 from paribus.sweeps.request import parse
 from paribus.sweeps.run import run_sweep
-from paribus.sweeps.sweep import SCRATCH, Sweep, arm_overrides, load, names
+from paribus.sweeps.sweep import SCRATCH, Sweep, arm_overrides
+from paribus.sweeps.sweep_file import load, names
 
 SWEEPS = names()
 SCALES = ("smoke", "cpu", "gpu", "paper")

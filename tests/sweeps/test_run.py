@@ -16,11 +16,12 @@ from quick_sweeps import Ask, Commands, made_record, plan
 from paribus.core.errors import UserError
 from paribus.core.files import write_json, write_text
 from paribus.runs import store
-from paribus.runs.archive import RECORD
+from paribus.runs.folder import POINTER, RECORD, shelf_of
+from paribus.runs.manifest import Manifest, read_manifest, write_manifest
 from paribus.sweeps.expand import expand
 from paribus.sweeps.request import parse
 from paribus.sweeps.run import run_sweep, train_command
-from paribus.sweeps.status import survey
+from paribus.sweeps.status import read_status
 from paribus.training.description import Run
 from paribus.training.profile import PRECISIONS, choose_precision
 from paribus.training.sharing import locked
@@ -41,7 +42,7 @@ def test_runs_go_on_past_a_failure_which_is_named_recorded_and_tried_again(
     failed = [made for made in records if made.status == "failed"]
     assert [(made.arm, made.seed) for made in failed] == [("dynamic", 0)]
     assert failed[0].error == "planted failure: mend it"
-    assert survey(request).cells["dynamic/seed0"].state == "failed"
+    assert read_status(request).cells["dynamic/seed0"].state == "failed"
 
     commands.flag("dynamic/seed0").unlink()
     commands.called.clear()
@@ -136,7 +137,7 @@ def test_slots_do_different_fine_tunings_before_they_wait_for_one(
     request = parse("run", [*equal_arms, "slots=2", f"runs={tmp_path / 'runs'}"])
     commands = Commands(request, tmp_path / "made")
     for job in commands.expanded.jobs:  # their pre-training, which is none, is over
-        write_text(store.shelf(request.runs, commands.expanded.identity(job).pretrain) / store.POINTER, "elsewhere")
+        write_text(shelf_of(request.runs, commands.expanded.identity(job).pretrain) / POINTER, "elsewhere")
     assert run_sweep(request, plan=plan, command=commands) == 0
     assert begun(capfd.readouterr().err)[:2] == ["scratch/seed0", "scratch/seed1"]
 
@@ -188,7 +189,7 @@ def test_scale_test_trains_in_process_and_survives_errors(
     assert "static_x10/seed0 failed: no text: give one" in said
     assert "dynamic/seed0 failed: ZeroDivisionError: by zero" in said
     assert "✗ static/seed0 diverged" in said
-    cells = survey(request).cells
+    cells = read_status(request).cells
     assert [cells[f"{arm}/seed0"].state for arm in trained] == ["failed", "failed", "diverged"]
 
 
@@ -244,11 +245,11 @@ def test_the_manifest_lists_the_whole_sweep_and_the_planned_steps(ask: Ask, tmp_
 def test_a_study_holds_one_sweep(ask: Ask, tmp_path: Path) -> None:
     """Else the manifest of the second would hide the runs of the first."""
     signatures = {"full/seed0": "a" * 12, "doc/seed0": "b" * 12}
-    before = store.write_manifest(tmp_path / "runs", "roberta_table1", "smoke", store.Manifest("x", [], signatures, {}))
+    before = write_manifest(tmp_path / "runs", "roberta_table1", "smoke", Manifest("x", [], signatures, {}))
     request = ask("seed=1")
     with pytest.raises(UserError, match=r"study=roberta_table1 holds runs of another sweep \(doc, full\)"):
         run_sweep(request, command=Commands(request, tmp_path / "ready"), plan=plan)
-    assert store.read_manifest(tmp_path / "runs", "roberta_table1", "smoke") == before
+    assert read_manifest(tmp_path / "runs", "roberta_table1", "smoke") == before
 
 
 def test_roberta_table1_runs_at_scale_test_and_is_found_again(ask: Ask, capfd: pytest.CaptureFixture[str]) -> None:

@@ -46,15 +46,15 @@ def test_a_lease_that_does_not_change_is_of_a_dead_worker(
     url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A worker of another machine is judged by its lease alone, on this machine's clock."""
-    place, other = open_study(settings(url, 2, tmp_path)).place, "elsewhere:1:2"
+    storage, other = open_study(settings(url, 2, tmp_path)).storage, "elsewhere:1:2"
     now = 1000.0
     monkeypatch.setattr("paribus.sweeps.search.storage.time.monotonic", lambda: now)
-    place.renew(other)
-    assert place.alive(other)
+    storage.renew(other)
+    assert storage.alive(other)
     now += STALE - 1
-    assert place.alive(other)
-    place.renew(other)
+    assert storage.alive(other)
+    storage.renew(other)
     now += 2
-    assert place.alive(other)
+    assert storage.alive(other)
     now += STALE + 1
-    assert not place.alive(other)
+    assert not storage.alive(other)

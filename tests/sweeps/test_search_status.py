@@ -18,10 +18,11 @@ from search_worker import Launcher, settings
 from paribus.commands.cli import main
 from paribus.commands.run import run
 from paribus.core.arguments import parse
-from paribus.sweeps.search import request as verb
-from paribus.sweeps.search.ledger import Counts
-from paribus.sweeps.search.status import Row, TrialBoard, watch
+from paribus.sweeps.search.ledger import TrialCounts
+from paribus.sweeps.search.request import search_request_of
+from paribus.sweeps.search.status import SearchStatus, TrialRow, status_reader
 from paribus.sweeps.search.worker import open_study, search
+from paribus.sweeps.sweep_file import search_names
 
 
 class Mixed:
@@ -40,17 +41,17 @@ def test_the_board_has_every_state_of_a_trial(tmp_path: Path) -> None:
     ledger = open_study(settings(url, 14, tmp_path))
     ledger.worker = ledger.worker.rpartition(":")[0] + ":0"  # a process of this machine that never was
     assert ledger.claim() is not None
-    board = watch(tmp_path)()
-    assert {row.state for row in board.rows} == {"done", "pruned", "failed", "stale"}
-    assert board.count("stale") == 1
-    done = next(row for row in board.rows if row.state == "done")
+    status = status_reader(tmp_path)()
+    assert {row.state for row in status.rows} == {"done", "pruned", "failed", "stale"}
+    assert status.count("stale") == 1
+    done = next(row for row in status.rows if row.state == "done")
     assert done.tokens == 1000
     assert float(done.parameters["x"]) == done.values[0]
-    text = board.text()
+    text = status.text()
     assert "12/12 done" in text
     assert "1 stale" in text
     assert "ValueError: no good" in text
-    best = min(row.values[0] for row in board.rows if row.state == "done")
+    best = min(row.values[0] for row in status.rows if row.state == "done")
     assert f"loss {best:.6g}" in text
     assert "importance for loss: x 100%" in text
 
@@ -62,7 +63,7 @@ def test_several_objectives_show_their_front(tmp_path: Path) -> None:
             return [SimpleNamespace(_return_value=None, return_value=(x, 1 - x if x < 0.5 else 2.0))]
 
     search(settings(f"journal:{tmp_path}/j", 8, tmp_path, directions=("minimize", "minimize")), Two())
-    below = watch(tmp_path)().below()
+    below = status_reader(tmp_path)().below()
     assert below[1] == "Pareto front of the objectives:"
     front = [float(line.partition("x=")[2]) for line in below[2:-2]]
     assert below[-2:] == ["importance for value: x 100%", "importance for value 2: x 100%"]
@@ -71,13 +72,13 @@ def test_several_objectives_show_their_front(tmp_path: Path) -> None:
 
 
 def test_what_is_left_counts_what_is_under_way() -> None:
-    def row(number: int, state: str, seconds: float) -> Row:
-        return Row(number, state, (), None, seconds, {}, "")
+    def row(number: int, state: str, seconds: float) -> TrialRow:
+        return TrialRow(number, state, (), None, seconds, {}, "")
 
     rows = [row(0, "done", 100.0), row(1, "pruned", 60.0), row(2, "running", 40.0), row(3, "running", 0.0)]
-    board = TrialBoard("s", 10, ("loss",), rows, Counts(1, 1, 0, 2))
-    assert board.left() == pytest.approx(80 * (10 - 2 - 0.5) / 2)
-    assert TrialBoard("s", 10, ("loss",), rows[2:]).left() is None
+    status = SearchStatus("s", 10, ("loss",), rows, TrialCounts(1, 1, 0, 2))
+    assert status.seconds_left() == pytest.approx(80 * (10 - 2 - 0.5) / 2)
+    assert SearchStatus("s", 10, ("loss",), rows[2:]).seconds_left() is None
 
 
 def test_status_takes_a_folder_and_a_search_and_says_what_has_not_begun(
@@ -105,10 +106,10 @@ def test_status_is_live_in_a_terminal_and_ends_when_nothing_runs(tmp_path: Path)
 
 
 def test_every_shipped_search_is_a_name(tmp_path: Path) -> None:
-    assert {"optuna_lr", "optuna_recipe", "optuna_pareto"} <= set(verb.names())
-    for name in verb.names():
-        asked = verb.request_of(parse(run, [name, "scale=test", f"runs={tmp_path}", "slots=2"]))
+    assert {"optuna_lr", "optuna_recipe", "optuna_pareto"} <= set(search_names())
+    for name in search_names():
+        asked = search_request_of(parse(run, [name, "scale=test", f"runs={tmp_path}", "slots=2"]))
         assert asked is not None
         assert asked.slots == 2
         assert asked.folder == tmp_path / f"{name}-test.search"
-    assert verb.request_of(parse(run, ["roberta_table1"])) is None
+    assert search_request_of(parse(run, ["roberta_table1"])) is None

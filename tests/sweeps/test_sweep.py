@@ -13,7 +13,8 @@ import yaml
 from paribus.core.config import compose, root_seed
 from paribus.core.errors import UserError
 from paribus.reporting.tables.design import make_design
-from paribus.sweeps.sweep import SCRATCH, Refinement, arm_overrides, find, jobs, load, merge, names, quote
+from paribus.sweeps.sweep import SCRATCH, Refinement, arm_overrides, jobs, merge, quote
+from paribus.sweeps.sweep_file import find, load, names
 from paribus.training.description import Run
 from paribus.training.streams import training_examples
 

@@ -11,7 +11,8 @@ from fake_windows import windows
 
 from paribus.core.build import build
 from paribus.core.config import compose
-from paribus.sweeps.sweep import arm_overrides, load
+from paribus.sweeps.sweep import arm_overrides
+from paribus.sweeps.sweep_file import load
 from paribus.training.description import Run
 
 OBJECTIVES = {  # as the gin files of T5's code name them; the same pattern for BART's and MASS'

@@ -15,15 +15,16 @@ from paribus.commands.table import table
 from paribus.core.errors import UserError
 from paribus.core.files import write_json
 from paribus.runs import store
-from paribus.runs.archive import RECORD
+from paribus.runs.folder import RECORD
+from paribus.runs.manifest import read_manifest
 from paribus.sweeps.expand import expand
 from paribus.sweeps.launchers.local import Slot
 from paribus.sweeps.plan import price
 from paribus.sweeps.request import Request, parse
 from paribus.sweeps.run import run_sweep
 from paribus.sweeps.search.space import dimension, grid
-from paribus.sweeps.status import survey
-from paribus.sweeps.sweep import load
+from paribus.sweeps.status import read_status
+from paribus.sweeps.sweep_file import load
 from paribus.sweeps.tune_arms import apply_recorded_tuning
 from paribus.sweeps.tuning import Tune
 from paribus.training.description import Run
@@ -77,7 +78,7 @@ def ask(arguments: list[str], tmp_path: Path) -> Callable[..., Request]:
 
 
 def tuning(request: Request) -> dict[str, Any]:
-    manifest = store.read_manifest(request.runs, request.named, request.scale)
+    manifest = read_manifest(request.runs, request.named, request.scale)
     assert manifest is not None
     return dict(manifest.tuning)
 
@@ -125,9 +126,9 @@ def test_trials_never_slip_into_the_table_and_status_shows_them(ask: Callable[..
     assert sorted({(made.arm, made.seed) for made in found}) == [
         ("large", 0), ("large", 1), ("small", 0), ("small", 1),
     ]  # fmt: skip
-    board = survey(request)
-    assert board.cells["small.trial1/seed100"].state == "done"
-    assert board.count("done") == len(board.jobs) == 6 + 4
+    status = read_status(request)
+    assert status.cells["small.trial1/seed100"].state == "done"
+    assert status.count("done") == len(status.jobs) == 6 + 4
 
 
 def test_a_table_says_how_its_arms_were_tuned_and_follows_from_the_kept_files(
@@ -227,7 +228,7 @@ def test_a_scale_refines_the_search_or_leaves_it_out(ask: Callable[..., Request]
     sweep = ask(scales={"cpu": {"tune": {"trials": 5}}, "gpu": {"tune": False}}).sweep
     trials = {scale: tune.trials for scale in ("smoke", "cpu", "gpu") if (tune := sweep.tune_at(scale))}
     assert trials == {"smoke": 3, "cpu": 5}
-    assert sweep.declared == ("batch.size", "optimizer.lr")
+    assert sweep.declared_keys == ("batch.size", "optimizer.lr")
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from paribus.commands.status import status
 from paribus.core.errors import UserError
 from paribus.core.jsonable import to_json
 from paribus.reporting.tables.assemble import make_table
-from paribus.runs import store
+from paribus.runs.manifest import Manifest, read_manifest, write_manifest
 from paribus.sweeps.request import Request, parse
 from paribus.sweeps.until import run_until_decided
 from paribus.verdict.sequential import Looks
@@ -51,8 +51,8 @@ class Runs:
         arms = [arm for arm in ARMS if request.arms is None or arm in request.arms]
         signatures = {f"{arm}/seed{seed}": f"{arm}-{seed}" for arm in arms for seed in request.seeds}
         hashed = request.sweep.hash(request.scale)
-        manifest = store.Manifest(hashed, [], signatures, {}, until=request.until)
-        store.write_manifest(request.runs, request.named, request.scale, manifest)
+        manifest = Manifest(hashed, [], signatures, {}, until=request.until)
+        write_manifest(request.runs, request.named, request.scale, manifest)
         for arm in arms:
             for seed in request.seeds:
                 put(request.runs, self.made(request, arm, seed))
@@ -89,9 +89,9 @@ def test_no_effect_goes_to_the_last_look_and_begins_there_again(
     made = make_table(request_.sweep, "smoke", None, request_.roots)
     assert made.claims[0].contrasts[0].n == 6
     assert made.claims[0].open
-    plain = store.read_manifest(request_.runs, "roberta_table1", "smoke")
+    plain = read_manifest(request_.runs, "roberta_table1", "smoke")
     assert plain is not None
-    store.write_manifest(request_.runs, "roberta_table1", "smoke", plain._replace(until=None))
+    write_manifest(request_.runs, "roberta_table1", "smoke", plain._replace(until=None))
     again = make_table(request_.sweep, "smoke", None, request_.roots)
     assert again.looks == made.looks, "a later plain run does not undo the looks"
     with pytest.raises(UserError, match="began with max_seeds=6"):

@@ -13,14 +13,14 @@ from kept_records import put, record
 
 from paribus.core.config import compose
 from paribus.core.errors import UserError
-from paribus.runs import store
-from paribus.runs.archive import CONFIG
+from paribus.runs.folder import CONFIG
 from paribus.runs.identity import Identity
+from paribus.runs.manifest import Manifest, write_manifest
 from paribus.runs.provenance import check_text, name_text
 from paribus.sweeps.expand import expand
 from paribus.sweeps.request import Request, parse
-from paribus.sweeps.status import survey
-from paribus.sweeps.sweep import load
+from paribus.sweeps.status import read_status
+from paribus.sweeps.sweep_file import load
 
 SWEEP: dict[str, Any] = {
     "study": "mine",
@@ -65,8 +65,8 @@ def test_status_shows_no_runs_of_another_scale(tmp_path: Path) -> None:
     (running / CONFIG).write_text("study: roberta_table1\nscale: smoke\n")
 
     def states(scale: str) -> tuple[str, str]:
-        board = survey(Request(load("roberta_table1"), scale, runs=tmp_path, results=tmp_path / "none"))
-        return board.cells["static/seed0"].state, board.cells["dynamic/seed0"].state
+        status = read_status(Request(load("roberta_table1"), scale, runs=tmp_path, results=tmp_path / "none"))
+        return status.cells["static/seed0"].state, status.cells["dynamic/seed0"].state
 
     assert states("smoke") == ("done", "stopped")
     assert states("cpu") == ("missing", "missing")
@@ -157,7 +157,7 @@ def remember(root: Path, corpus: dict[str, Any]) -> None:
     """A finished run of the study on the text of fingerprint `one`."""
     folder = put(root, record(arm="r15", study="mine", signature="aa", data={"fingerprint": "one"}))
     (folder / CONFIG).write_text(yaml.safe_dump({"corpus": corpus}))
-    store.write_manifest(root, "mine", "smoke", store.Manifest("h", [], {"r15/seed0": "aa"}, {}))
+    write_manifest(root, "mine", "smoke", Manifest("h", [], {"r15/seed0": "aa"}, {}))
 
 
 def test_a_study_on_another_text_is_refused_before_it_replaces_the_first(

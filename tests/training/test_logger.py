@@ -83,9 +83,9 @@ def test_each_stage_is_an_offline_run_named_by_its_signature(arguments: list[str
 def test_an_offline_run_does_not_report_to_a_server(tmp_path: Path) -> None:
     code = """
 import sys
-from paribus.runs.tracker import About, Destination, Tracked
+from paribus.runs.tracker import WandbInit, Destination, Tracked
 from pathlib import Path
-about = About("id1", "name", "group", "pretrain", (), {}, Path("runs"))
+about = WandbInit("id1", "name", "group", "pretrain", (), {}, Path("runs"))
 tracked = Tracked(about, Destination("p", None, lambda: False))
 tracked.log({"loss": 1.0}, 1)
 assert tracked.alive

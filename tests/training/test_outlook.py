@@ -15,11 +15,11 @@ from paribus.core.config import compose, plain
 from paribus.reporting.next_step import next_step
 from paribus.reporting.tables.assemble import make_table
 from paribus.reporting.tables.brief import print_brief
-from paribus.runs import store
+from paribus.runs.manifest import Manifest, write_manifest
 from paribus.sweeps.expand import expand
-from paribus.sweeps.plan import command_with, look_ahead
+from paribus.sweeps.plan import command_with, forecast_plateau
 from paribus.sweeps.request import Request, parse
-from paribus.sweeps.sweep import load
+from paribus.sweeps.sweep_file import load
 from paribus.training.outlook import foresee, lengthen, name_positions
 
 
@@ -64,12 +64,14 @@ def test_the_budget_that_is_set_grows(trainer: dict[str, Any], override: str) ->
 def test_a_sweep_names_the_arms_and_the_command(tmp_path: Path) -> None:
     request = parse("run", ["roberta_table1", "scale=cpu", "trainer.max_epochs=4", f"runs={tmp_path}"])
     expanded = expand(request)
-    prospect = look_ahead(expanded, {arm: {"tokens": 1e6 if arm == "static" else 9e6} for arm in expanded.configs})
-    assert prospect is not None
-    assert prospect.arms == ("static",)
-    command = command_with(request, prospect.worst.longer)
+    forecast = forecast_plateau(
+        expanded, {arm: {"tokens": 1e6 if arm == "static" else 9e6} for arm in expanded.configs}
+    )
+    assert forecast is not None
+    assert forecast.arms == ("static",)
+    command = command_with(request, forecast.worst.longer)
     assert command == f"paribus run roberta_table1 scale=cpu runs={tmp_path} trainer.max_epochs=13"
-    assert look_ahead(expanded, {arm: {"tokens": 9e6} for arm in expanded.configs}) is None
+    assert forecast_plateau(expanded, {arm: {"tokens": 9e6} for arm in expanded.configs}) is None
 
 
 def test_a_run_says_it_before_its_first_step(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
@@ -86,8 +88,8 @@ def request_(tmp_path: Path) -> Request:
 
 def write(request: Request, records: list[dict[str, Any]], overrides: list[str] | None = None) -> None:
     runs = {f"{one['arm']}/seed{one['seed']}": one["signature"] for one in records}
-    manifest = store.Manifest(request.sweep.hash("smoke"), overrides or [], runs, {})
-    store.write_manifest(request.runs, request.named, "smoke", manifest)
+    manifest = Manifest(request.sweep.hash("smoke"), overrides or [], runs, {})
+    write_manifest(request.runs, request.named, "smoke", manifest)
     for one in records:
         put(request.runs, seal(one))
 

@@ -13,11 +13,11 @@ import pytest
 import torch
 from run_files import lines, record, weights
 
+from paribus.core.checksums import verify
 from paribus.core.config import compose
 from paribus.core.errors import UserError
 from paribus.core.processes import Stopped
 from paribus.runs.identity import meaning
-from paribus.runs.record import verify
 from paribus.training import callbacks
 from paribus.training.description import Run
 from paribus.training.evaluate import HeldOutEvaluation

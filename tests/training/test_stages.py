@@ -14,8 +14,8 @@ from stories import story
 
 from paribus.core.config import compose
 from paribus.reporting.tables.curves import read_curves
-from paribus.runs.archive import RunFolder
-from paribus.runs.store import keep, read_stored
+from paribus.runs.folder import RunFolder
+from paribus.runs.store import keep
 from paribus.training.budget import planned
 from paribus.training.description import Run
 from paribus.training.learner import Learner
@@ -90,7 +90,7 @@ def test_budgets_and_statistics_are_of_each_stage_and_in_sum(two: list[str]) -> 
 def test_curves_go_through_all_stages_also_of_a_committed_run(two: list[str], tmp_path: Path) -> None:
     folder = run(compose(two))
     kept = keep(folder, tmp_path / "results", "s")
-    own, _ = read_stored(kept)
+    own, _ = kept.read_record()
     assert own is not None
     ends = [own.further["stages"][0]["budget"]["input_tokens"], own.budget["input_tokens"]]
     curves = read_curves(RunFolder(folder), own)

@@ -19,7 +19,7 @@ import torch
 from paribus.commands.cli import main
 from paribus.core.config import compose, plain
 from paribus.core.processes import SIGNALS, Stopped, asked_to_stop, die_with_parent, patient, stoppable
-from paribus.runs.store import read_last_step
+from paribus.runs.folder import read_last_step
 from paribus.sweeps.launchers.slurm import _SlurmRun
 
 LONG = ["trainer.max_steps=1000000", "trainer.max_epochs=null", "trainer.log_every=1", "evaluation.points=1"]

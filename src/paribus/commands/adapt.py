@@ -43,10 +43,11 @@ def adapt(given: Arguments) -> int:
     Returns 1 if a run failed. Raises UserError before any training step.
     """
     from paribus.reporting.adaptation import answer
-    from paribus.sweeps.adapt import Question, write_sweep
+    from paribus.sweeps.adapt import AdaptRequest, write_sweep
     from paribus.sweeps.run import run_sweep
 
-    path = write_sweep(Question(given[TEXT], given[TASK], given[FROM], given[GENERAL], given[EPOCHS]), given[RUNS])
+    question = AdaptRequest(given[TEXT], given[TASK], given[FROM], given[GENERAL], given[EPOCHS])
+    path = write_sweep(question, given[RUNS])
     request = request_of(given, str(path))
     status = run_sweep(request)
     print(answer(request.sweep, request.scale, request.roots))

@@ -6,10 +6,10 @@ import click
 
 from paribus.commands.table import OUT
 from paribus.core.arguments import Arguments, Flag, Positional, Verb
-from paribus.sweeps import sweep as sweeps
+from paribus.sweeps import sweep_file
 from paribus.sweeps.request import CACHE, RESULTS, RUNS, SCALE, STUDY
 
-SUBJECT = Positional("SWEEP|RUN", "a sweep; with --reproduce a run's folder or signature", choices=sweeps.names)
+SUBJECT = Positional("SWEEP|RUN", "a sweep; with --reproduce a run's folder or signature", choices=sweep_file.names)
 REPRODUCE = Flag("--reproduce", "train a finished run again and compare it bit for bit: --reproduce RUN")
 
 
@@ -31,7 +31,7 @@ def audit(given: Arguments) -> int:
         from paribus.reporting.summary import summarize
 
         given.refuse([CACHE], "applies only to --reproduce")
-        sweep = sweeps.load(given[SUBJECT])
+        sweep = sweep_file.load(given[SUBJECT])
         study = given[STUDY] or sweep.study
         text, right = summarize(sweep, given[SCALE], study, given[RUNS], given[RESULTS], given[OUT])
     print(text)

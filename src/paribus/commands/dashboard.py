@@ -9,7 +9,7 @@ import click
 from paribus.core.arguments import Arguments, Flag, Option, Verb, path, text
 from paribus.core.console import say
 from paribus.sweeps.request import SCALE, STUDY, SWEEP
-from paribus.sweeps.sweep import load
+from paribus.sweeps.sweep_file import load
 
 PROJECT = Option("project", "W&B project", "paribus", text)
 ENTITY: Option[str | None] = Option("entity", "W&B entity", None, text, shown="your own")

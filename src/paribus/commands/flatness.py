@@ -9,7 +9,7 @@ import click
 from paribus.core.arguments import Arguments, Option, Verb, path, text, whole
 from paribus.core.config import choices
 from paribus.sweeps.request import CACHE, RESULTS, RUNS, SCALE, STUDY, SWEEP
-from paribus.sweeps.sweep import load
+from paribus.sweeps.sweep_file import load
 
 TASK: Option[str | None] = Option(
     "task", "the fine-tuned task", None, text, shown="the first by name", choices=lambda: choices("task")

@@ -15,7 +15,7 @@ from paribus.core.files import read_name
 from paribus.sweeps.request import CACHE, RUNS, SCALE, Request
 
 if TYPE_CHECKING:
-    from paribus.sweeps.init import Question
+    from paribus.sweeps.init import InitRequest
 
 TEXT: Option[str | None] = Option("--text", "your text: a file, a folder or a glob", None, text)
 TASK: Option[str | None] = Option("--task", "your task: a file, or a folder with one per split", None, text)
@@ -42,7 +42,7 @@ def init(given: Arguments) -> int:
     """
     from paribus.sweeps.init import find_wrapped, say_power, write_files
     from paribus.sweeps.plan import report
-    from paribus.sweeps.sweep import load
+    from paribus.sweeps.sweep_file import load
 
     question = _ask(given)
     with write_files(question) as files:
@@ -56,10 +56,10 @@ def init(given: Arguments) -> int:
     return 0
 
 
-def _ask(given: Arguments) -> Question:
+def _ask(given: Arguments) -> InitRequest:
     """The question, from arguments and from answers in a terminal. Raises UserError for what is missing or wrong."""
     from paribus.data.corpus.files import find
-    from paribus.sweeps.init import USUAL, Question, name_of, name_task, split_compared
+    from paribus.sweeps.init import USUAL, InitRequest, name_of, name_task, split_compared
     from paribus.tasks.tables.guess import guess_task
 
     own, _ = _answer(given, TEXT, "Your text (a file, a folder or a glob): ", lambda path: find(path, TEXT.label))
@@ -71,7 +71,7 @@ def _ask(given: Arguments) -> Question:
     _, (key, values) = _answer(given, COMPARE, asked, lambda one: split_compared(usual.get(one, one)))
     name = given[NAME] or f"{name_of(own)}_{name_task(task)}"
     compared = f"{key}={','.join(values)}"
-    return Question(name, own, name_task(task), labeled, compared, tuple(given.config()))
+    return InitRequest(name, own, name_task(task), labeled, compared, tuple(given.config()))
 
 
 def _answer(given: Arguments, option: Option[str | None], asked: str, read: Callable[[str], Read]) -> tuple[str, Read]:

@@ -7,19 +7,19 @@ import click
 from paribus.core.arguments import Arguments, Verb
 from paribus.core.console import say
 from paribus.runs.tracker import refuse_agent
-from paribus.sweeps import sweep as sweeps
 from paribus.sweeps.request import OPTIONS, UNTIL, Request, request_of
-from paribus.sweeps.search import request as searches
+from paribus.sweeps.search.request import SWEEP_OR_SEARCH, run_search, search_request_of
+from paribus.sweeps.sweep_file import names, search_names
 
 
 def _list_names(page: click.HelpFormatter) -> None:
     """The sweeps and the searches, for the help."""
-    page.write_dl([("Sweeps:", ", ".join(sweeps.names())), ("Searches:", ", ".join(searches.names()))])
+    page.write_dl([("Sweeps:", ", ".join(names())), ("Searches:", ", ".join(search_names()))])
 
 
 @click.command(
     cls=Verb,
-    params=[searches.SWEEP_OR_SEARCH, *OPTIONS, *UNTIL],
+    params=[SWEEP_OR_SEARCH, *OPTIONS, *UNTIL],
     overrides=True,
     example="paribus run roberta_table1 scale=smoke slots=2",
     more=_list_names,
@@ -35,8 +35,8 @@ def run(given: Arguments) -> int:
     from paribus.sweeps.until import run_until_decided
 
     refuse_agent()
-    if (search := searches.request_of(given)) is not None:
-        return searches.run(search)
+    if (search := search_request_of(given)) is not None:
+        return run_search(search)
     request = request_of(given)
     until = request.most
     status = run_sweep(request) if until is None else run_until_decided(request, until, run_sweep, _claims)

@@ -9,12 +9,12 @@ import click
 from paribus.core.arguments import Arguments, Verb
 from paribus.core.console import say
 from paribus.sweeps.request import OPTIONS, request_of
-from paribus.sweeps.search import request as searches
+from paribus.sweeps.search.request import SWEEP_OR_SEARCH, search_request_of
 
 
 @click.command(
     cls=Verb,
-    params=[searches.SWEEP_OR_SEARCH, *OPTIONS],
+    params=[SWEEP_OR_SEARCH, *OPTIONS],
     overrides=True,
     example="paribus status roberta_table1 scale=cpu",
 )
@@ -22,13 +22,15 @@ def status(given: Arguments) -> int:
     """Show the state of every run of a sweep, or of every trial of a search. In a terminal, the view is live. Name
     a search by its name or its folder.
     """
-    from paribus.sweeps.status import is_older, show, survey
+    from paribus.sweeps.status import print_status, ran_older_file, read_status
 
-    search = searches.request_of(given, folders=True)
+    search = search_request_of(given, folders=True)
     if search is not None:
-        show(searches.look(search))
+        from paribus.sweeps.search.status import status_reader
+
+        print_status(status_reader(search.folder))
         return 0
-    show(partial(survey, request := request_of(given)))
-    if is_older(request):
+    print_status(partial(read_status, request := request_of(given)))
+    if ran_older_file(request):
         say("These runs were made with an older version of the sweep file; `paribus run` repeats those that changed")
     return 0

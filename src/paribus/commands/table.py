@@ -13,7 +13,7 @@ from paribus.core.console import say
 from paribus.core.errors import UserError
 from paribus.reporting.tables.styles import BOTH, STYLES
 from paribus.runs.archive import CONFIGS_FILE, CURVES_FILE, RECORDS_FILE
-from paribus.sweeps import sweep as sweeps
+from paribus.sweeps import sweep_file
 from paribus.sweeps.request import RESULTS, RUNS, SCALE, STUDY, Request
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ OUT: Option[Path | None] = Option(
 FROM: Option[Path | None] = Option(
     "--from", "a folder of runs without a sweep, such as those of a multirun", None, path
 )
-SWEEP = Positional("SWEEP", "a sweep by name, or the path of a sweep file", choices=sweeps.names, required=False)
+SWEEP = Positional("SWEEP", "a sweep by name, or the path of a sweep file", choices=sweep_file.names, required=False)
 STYLE = Option(
     "style", "what follows a mean in table.tex: both, sd or interval", BOTH, choice(STYLES), choices=lambda: STYLES
 )
@@ -96,7 +96,7 @@ def _make_committed(given: Arguments, flag: Flag) -> Table:
     """The table of the records below `results=` alone."""
     from paribus.reporting.tables.assemble import make_table
 
-    sweep, root = sweeps.load(given[SWEEP]), given[RESULTS] / given[SCALE]
+    sweep, root = sweep_file.load(given[SWEEP]), given[RESULTS] / given[SCALE]
     if not (folder := root / (given[STUDY] or sweep.study)).is_dir():
         raise UserError(f"no committed results in {folder}", f"give {RESULTS.label} their folder, or no {flag.label}")
     return make_table(sweep, given[SCALE], given[STUDY], [root])
@@ -111,7 +111,7 @@ def _write(given: Arguments) -> int:
     from paribus.reporting.tables.markdown import render_markdown
     from paribus.reporting.tables.terminal import print_table
 
-    scale, sweep = given[SCALE], sweeps.load(given[SWEEP])
+    scale, sweep = given[SCALE], sweep_file.load(given[SWEEP])
     made = make_table(sweep, scale, given[STUDY], [given[RUNS], given[RESULTS] / scale])
     content, out = render_files(made, given[STYLE], given[PDF]), given[OUT] or REPORTS / made.study / scale
     write_files(out, content)

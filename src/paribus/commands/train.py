@@ -259,7 +259,7 @@ def _tell(folder: Path, silent: bool) -> float | None:
 
 
 def _read(folder: Path) -> dict[str, Any]:
-    from paribus.runs.archive import RECORD
+    from paribus.runs.folder import RECORD
 
     record: dict[str, Any] = json.loads((folder / RECORD).read_text(encoding="utf-8"))
     return record

@@ -17,7 +17,7 @@ from paribus.reporting.tables.design import Design
 from paribus.reporting.tables.evidence import find_foreign_text, find_mixed_precisions
 from paribus.reporting.tables.notes import describe_revised
 from paribus.runs.record import Record
-from paribus.runs.store import Found, find_stored, read_config
+from paribus.runs.store import Found, find_stored
 from paribus.sweeps.control import NAMES, describe_changes, list_settings
 from paribus.sweeps.sweep import SCRATCH, UNMATCHED
 from paribus.verdict.controls import TOLERANCE
@@ -88,7 +88,7 @@ def _read_arm_config(arm: str, done: Sequence[Record], roots: Sequence[Path]) ->
     """The config of the arm's first finished run as dotted keys, without names and paths."""
     for record in done:
         run = find_stored(record, roots) if record.arm == arm else None
-        if run is not None and (config := read_config(run)) is not None:
+        if run is not None and (config := run.read_config()) is not None:
             return list_settings(config, (*NAMES, *_PLACES))
     return None
 

@@ -13,7 +13,7 @@ from paribus.reporting.plots import landscape
 from paribus.reporting.plots.figure import make_figure, render_png, render_svg
 from paribus.reporting.reproduce import read_stored_config
 from paribus.reporting.tables.files import write_files
-from paribus.runs.archive import RunFolder
+from paribus.runs.folder import RunFolder
 from paribus.runs.record import Record
 from paribus.runs.store import find_records, find_stored
 from paribus.sweeps.sweep import Sweep

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from paribus.core.errors import UserError
-from paribus.runs.archive import RECORD, RunFolder
+from paribus.runs.folder import RECORD, RunFolder
 from paribus.runs.record import Record, read_record
-from paribus.runs.store import read_config
 from paribus.sweeps.control import list_settings
-from paribus.sweeps.status import align
+from paribus.sweeps.status_table import align
 from paribus.verdict.metrics import find_metric, is_pairs, is_score
 from paribus.verdict.statistics import mean_sd
 
@@ -51,7 +50,7 @@ def find_runs(places: Iterable[Path]) -> list[Path]:
 def tabulate(folders: Sequence[Path]) -> str:
     """The runs of these folders, grouped by the settings in which they differ, as plain lines."""
     records = {folder: record for folder in folders if (record := read_record(folder / RECORD)[0]) is not None}
-    settings = {folder: list_settings(read_config(RunFolder(folder)) or {}, NAMING) for folder in records}
+    settings = {folder: list_settings(RunFolder(folder).read_config() or {}, NAMING) for folder in records}
     keys = find_differing(list(settings.values()))
     groups: dict[tuple[str, ...], list[Record]] = defaultdict(list)
     for folder, record in records.items():

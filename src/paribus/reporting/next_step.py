@@ -8,8 +8,9 @@ from paribus.core.config import compose, plain
 from paribus.core.console import duration
 from paribus.core.trust import mask_text
 from paribus.reporting.tables.schema import ClaimRow, Table
+from paribus.runs.manifest import find_manifest
 from paribus.runs.record import Record
-from paribus.runs.store import find_manifest, find_records
+from paribus.runs.store import find_records
 from paribus.sweeps.launchers.local import machine_slots
 from paribus.sweeps.plan import command_with, lengthens
 from paribus.sweeps.request import MAX_SEEDS, MOST_LOOKS, UNTIL_DECIDED, Request

@@ -16,10 +16,9 @@ from paribus.reporting.foreign.runs import read_number
 from paribus.reporting.foreign.source import Row
 from paribus.reporting.tables.blocks import format_p
 from paribus.reporting.tables.markdown import render_grid
-from paribus.runs.archive import CONFIG, RECORD
+from paribus.runs.folder import CONFIG, GOLD, RECORD
 from paribus.runs.gold import read_gold
 from paribus.runs.record import read_record
-from paribus.runs.store import GOLD
 from paribus.verdict.statistics import holm, is_number, mcnemar, mean_sd, rounded, summarize, t_test
 
 _KEYS = ("id", "doc_id", "example_id", "example", "index")

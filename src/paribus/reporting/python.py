@@ -51,7 +51,7 @@ def table(
     Raises UserError for an unknown sweep, and if no fair table can be made.
     """
     from paribus.reporting.tables.assemble import make_table
-    from paribus.sweeps.sweep import load
+    from paribus.sweeps.sweep_file import load
 
     return Judged(make_table(load(sweep), scale, study, [Path(runs), Path(results) / scale]), {})
 

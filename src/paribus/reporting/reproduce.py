@@ -13,9 +13,9 @@ from paribus.core.config import compose
 from paribus.core.console import say
 from paribus.core.errors import UserError
 from paribus.core.jsonable import to_json
-from paribus.runs.archive import CURVES, RECORD, RECORDS_FILE, RunFolder, StoredRun, open_archive
+from paribus.runs.archive import RECORDS_FILE, open_archive
+from paribus.runs.folder import CURVES, RECORD, RunFolder, StoredRun
 from paribus.runs.record import Record
-from paribus.runs.store import read_config, read_stored
 
 _PROFILE = ("accelerator", "precision", "threads", "workers", "microbatch", "compile")
 _TIMED = ("train_seconds",)  # of the budget: what a clock gives
@@ -60,7 +60,7 @@ def find_run(name: str, roots: Sequence[Path]) -> StoredRun:
 
 
 def _read_finished(stored: StoredRun) -> Record:
-    record, why = read_stored(stored)
+    record, why = stored.read_record()
     if record is None:
         raise UserError(f"{stored}: {RECORD} is {why}", "only a complete record can be compared")
     if not record.done:
@@ -103,7 +103,7 @@ def read_stored_config(run: StoredRun) -> dict[str, Any]:
     """
     from omegaconf import OmegaConf
 
-    stored = read_config(run)
+    stored = run.read_config()
     if stored is None:
         raise UserError(f"{run} holds no readable config.yaml", "without it the run cannot be repeated")
     default: Any = OmegaConf.to_container(compose(["scale=null"]), resolve=True)

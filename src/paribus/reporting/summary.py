@@ -9,7 +9,8 @@ from paribus.core.errors import UserError
 from paribus.reporting.audit import IN_ORDER, TABLE, Report, audit_records, find_unfollowed, read_table
 from paribus.reporting.tables.assemble import REPORTS
 from paribus.reporting.tables.design import Design, make_design
-from paribus.runs.store import find_manifest, find_records
+from paribus.runs.manifest import find_manifest
+from paribus.runs.store import find_records
 from paribus.sweeps.sweep import Sweep
 
 

@@ -1,4 +1,4 @@
-"""Where the files of a finished run are kept: in a folder of its own, or in the archive of its table.
+"""Where the runs of a study are kept: each in a folder of its own, or all in the archive of its table.
 
 An archive holds the runs of one study at one scale, for version control:
 
@@ -23,34 +23,13 @@ from typing import Any, NamedTuple, Protocol
 from paribus.core.checksums import hash_bytes, seal, verify
 from paribus.core.errors import UserError
 from paribus.core.files import write_bytes
-
-RECORD = "result.json"
-FAILED = "failed.json"
-CONFIG = "config.yaml"
-CURVES = "metrics.jsonl"  # learning curves of pre-training
-TUNING = "tuning.jsonl"  # learning curves of fine-tunings, of runs with finetune.points
-STAGES = "stages"  # in a run's folder: the folders of the stages before the last one
+from paribus.runs.folder import CONFIG, FAILED, RECORD, RunFolder, StoredRun
 
 RECORDS_FILE, CONFIGS_FILE, CURVES_FILE = ARCHIVE = ("records.jsonl.gz", "configs.yaml", "curves.jsonl.gz")
-
-
 _NEW, _WRITTEN = ".new-", ".new-files-are-written"
 
 
-class StoredRun(Protocol):
-    """A run that ended. `str()` says where it is, and `place` where its record is."""
-
-    @property
-    def place(self) -> str: ...
-
-    def read(self, name: str) -> bytes | None:
-        """The content of one of its files, such as `config.yaml`; None if it has no such file."""
-
-    def list_curves(self) -> list[str]:
-        """The names of its files of learning curves."""
-
-
-class Store(Protocol):
+class StudyStore(Protocol):
     """The runs of a study below a root."""
 
     def list_runs(self) -> Iterator[StoredRun]:
@@ -61,31 +40,6 @@ class Store(Protocol):
 
     def read_manifest(self, scale: str) -> bytes | None:
         """Which runs make the sweep, as JSON; None if nothing says so."""
-
-
-@dataclass(frozen=True)
-class RunFolder:
-    """A run in its folder."""
-
-    folder: Path
-
-    def __str__(self) -> str:
-        return str(self.folder)
-
-    @property
-    def place(self) -> str:
-        return str(self.folder / (RECORD if (self.folder / RECORD).is_file() else FAILED))
-
-    def read(self, name: str) -> bytes | None:
-        """Raises OSError for a file that exists and cannot be read."""
-        try:
-            return (self.folder / name).read_bytes()
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-
-    def list_curves(self) -> list[str]:
-        paths = [self.folder / CURVES, self.folder / TUNING, *sorted(self.folder.glob(f"{STAGES}/*/{CURVES}"))]
-        return [path.relative_to(self.folder).as_posix() for path in paths if path.is_file()]
 
 
 @dataclass(frozen=True)
@@ -106,17 +60,25 @@ class FolderStore:
         return RunFolder(self.folder).read(f"{scale}.json")
 
 
-class _Key(NamedTuple):
+class RunKey(NamedTuple):
+    """Which run of a study; `name`: seed<k>-<signature>."""
+
     arm: str
-    name: str  # seed<k>-<signature>
+    name: str
+
+    @property
+    def order(self) -> tuple[str, int, str]:
+        """By arm and seed."""
+        seed = self.name.removeprefix("seed").partition("-")[0]
+        return self.arm, int(seed) if seed.isdecimal() else -1, self.name
 
 
 @dataclass(frozen=True)
-class ArchivedRun:
+class ArchivedRun(StoredRun):
     """A run in an archive."""
 
     archive: Archive
-    key: _Key
+    key: RunKey
 
     def __str__(self) -> str:
         return f"{self.archive.folder / RECORDS_FILE}: {'/'.join(self.key)}"
@@ -144,22 +106,18 @@ class Archive:
     folder: Path
 
     @cached_property
-    def records(self) -> dict[_Key, bytes]:
+    def records(self) -> dict[RunKey, bytes]:
         """{run: the content of its record}, by arm and seed."""
-        found = {}
-        for line in _read_lines(self.folder / RECORDS_FILE):
-            record = _parse(self.folder / RECORDS_FILE, line)
-            found[_name(self.folder / RECORDS_FILE, record)] = line
-        return dict(sorted(found.items(), key=lambda item: (item[0].arm, _seed(item[0]), item[0].name)))
+        path = self.folder / RECORDS_FILE
+        records = {_key_of(path, _parse(path, line)): line for line in _read_lines(path)}
+        return dict(sorted(records.items(), key=lambda item: item[0].order))
 
     @cached_property
     def curves(self) -> dict[tuple[str, str, str], bytes]:
         """{(arm, seed<k>-<signature>, file): content}"""
-        found = {}
-        for line in _read_lines(self.folder / CURVES_FILE):
-            entry = _parse(self.folder / CURVES_FILE, line)
-            found[entry["arm"], entry["run"], entry["file"]] = entry["text"].encode("utf-8")
-        return found
+        path = self.folder / CURVES_FILE
+        entries = (_parse(path, line) for line in _read_lines(path))
+        return {(one["arm"], one["run"], one["file"]): one["text"].encode("utf-8") for one in entries}
 
     @cached_property
     def configs(self) -> dict[str, Any]:
@@ -176,7 +134,7 @@ class Archive:
             raise _damaged(path)
         return content
 
-    def read_config(self, key: _Key) -> dict[str, Any] | None:
+    def read_config(self, key: RunKey) -> dict[str, Any] | None:
         """The resolved config of a run, or None if none was kept."""
         whole: dict[str, Any] | None = self.configs.get("whole", {}).get("/".join(key))
         change = self.configs.get("runs", {}).get("/".join(key))
@@ -188,17 +146,17 @@ class Archive:
         yield from (ArchivedRun(self, key) for key in self.records)
 
     def find(self, arm: str, name: str) -> ArchivedRun | None:
-        key = _Key(arm, name)
+        key = RunKey(arm, name)
         return ArchivedRun(self, key) if key in self.records else None
 
     def read_manifest(self, scale: str) -> bytes | None:
-        found = self.configs.get("manifests", {}).get(scale)
-        return None if found is None else _dump(found)
+        manifest = self.configs.get("manifests", {}).get(scale)
+        return None if manifest is None else _dump(manifest)
 
 
-def open_stores(root: Path, study: str) -> list[Store]:
+def open_stores(root: Path, study: str) -> list[StudyStore]:
     """Where the runs of a study may be below a root: its folders first, then its archive."""
-    stores: list[Store] = [FolderStore(root / study)]
+    stores: list[StudyStore] = [FolderStore(root / study)]
     archive = open_archive(root / study)
     return stores if archive is None else [*stores, archive]
 
@@ -210,12 +168,18 @@ def open_archive(folder: Path) -> Archive | None:
     """
     if (folder / _WRITTEN).is_file():
         _put_in_place(folder)
-    states = tuple(_describe(folder / name) for name in ARCHIVE)
-    return _open(folder, states) if any(states) else None
+    states: list[tuple[int, int, int] | None] = []
+    for name in ARCHIVE:
+        try:
+            state = (folder / name).stat()
+            states.append((state.st_size, state.st_mtime_ns, state.st_ino))
+        except OSError:
+            states.append(None)
+    return _open_unchanged(folder, tuple(states)) if any(states) else None
 
 
 @lru_cache(maxsize=8)
-def _open(folder: Path, states: object) -> Archive:
+def _open_unchanged(folder: Path, states: object) -> Archive:
     archive = Archive(folder)
     if not verify(archive.configs):
         raise _damaged(folder / CONFIGS_FILE)
@@ -229,14 +193,6 @@ def _open(folder: Path, states: object) -> Archive:
     return archive
 
 
-def _describe(path: Path) -> tuple[int, int, int] | None:
-    try:
-        state = path.stat()
-    except OSError:
-        return None
-    return state.st_size, state.st_mtime_ns, state.st_ino
-
-
 def write_archive(folder: Path, runs: Sequence[StoredRun], manifests: Mapping[str, Mapping[str, Any]]) -> None:
     """Write the three files; the same runs give the same bytes.
 
@@ -246,14 +202,14 @@ def write_archive(folder: Path, runs: Sequence[StoredRun], manifests: Mapping[st
     """
     import yaml
 
-    records: dict[_Key, bytes] = {}
+    records: dict[RunKey, bytes] = {}
     curves: dict[tuple[str, str, str], str] = {}
-    configs: dict[_Key, dict[str, Any]] = {}
+    configs: dict[RunKey, dict[str, Any]] = {}
     for run in runs:
         content = run.read(RECORD)
         assert content is not None, f"{run} has no record"
         record = json.loads(content)
-        key = _name(Path(str(run)), record)
+        key = _key_of(Path(str(run)), record)
         if key in records:
             continue
         records[key] = _dump(record)
@@ -262,11 +218,11 @@ def write_archive(folder: Path, runs: Sequence[StoredRun], manifests: Mapping[st
         if (config := run.read(CONFIG)) is not None:
             loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
             configs[key] = yaml.load(config, Loader=loader)
-    order = sorted(records, key=lambda key: (key.arm, _seed(key), key.name))
+    order = sorted(records, key=lambda key: key.order)
     lines = [
         _dump({"arm": arm, "run": run, "file": file, "text": text}) for (arm, run, file), text in sorted(curves.items())
     ]
-    shared = _share({key: configs[key] for key in order if key in configs})
+    shared = _share_configs({key: configs[key] for key in order if key in configs})
     files = {CURVES_FILE: _compress(lines), RECORDS_FILE: _compress([records[key] for key in order])}
     sums = {name: hash_bytes(content) for name, content in files.items()}
     configs_file = _dump_yaml(seal({"files": sums, "manifests": dict(manifests), **shared}))
@@ -284,7 +240,7 @@ def _put_in_place(folder: Path) -> None:
     (folder / _WRITTEN).unlink(missing_ok=True)
 
 
-def _share(configs: Mapping[_Key, dict[str, Any]]) -> dict[str, Any]:
+def _share_configs(configs: Mapping[RunKey, dict[str, Any]]) -> dict[str, Any]:
     """The config of the first run, the sections in which the first run of each arm differs, and what each run changes.
 
     `whole`: the configs that this does not give, since a run has a key that the first one of its arm lacks.
@@ -295,9 +251,9 @@ def _share(configs: Mapping[_Key, dict[str, Any]]) -> dict[str, Any]:
     whole: dict[str, dict[str, Any]] = {}
     for key, config in configs.items():
         sections = {name: value for name, value in config.items() if name not in base or not _same(base[name], value)}
-        own = {**base, **arms.setdefault(key.arm, sections)}
-        change = _compare(own, config)
-        if _same(_merge(own, change), config):
+        of_arm = {**base, **arms.setdefault(key.arm, sections)}
+        change = _compare(of_arm, config)
+        if _same(_merge(of_arm, change), config):
             runs["/".join(key)] = change
         else:
             whole["/".join(key)] = config
@@ -326,16 +282,11 @@ def _merge(base: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]
     return merged
 
 
-def _name(path: Path, record: Mapping[str, Any]) -> _Key:
+def _key_of(path: Path, record: Mapping[str, Any]) -> RunKey:
     try:
-        return _Key(record["arm"], f"seed{record['seed']}-{record['signature']}")
+        return RunKey(record["arm"], f"seed{record['seed']}-{record['signature']}")
     except (KeyError, TypeError) as error:
         raise _damaged(path) from error
-
-
-def _seed(key: _Key) -> int:
-    text = key.name.removeprefix("seed").partition("-")[0]
-    return int(text) if text.isdecimal() else -1
 
 
 def _read_lines(path: Path) -> list[bytes]:
@@ -347,12 +298,12 @@ def _read_lines(path: Path) -> list[bytes]:
 
 def _parse(path: Path, line: bytes) -> dict[str, Any]:
     try:
-        found = json.loads(line)
+        value = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise _damaged(path) from error
-    if not isinstance(found, dict):
+    if not isinstance(value, dict):
         raise _damaged(path)
-    return found
+    return value
 
 
 def _damaged(path: Path) -> UserError:

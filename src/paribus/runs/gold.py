@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from paribus.core.checksums import hash_file
 from paribus.core.errors import UserError
 from paribus.core.files import write_bytes
-from paribus.runs.store import GOLD
+from paribus.runs.folder import GOLD
 
 _LEAST = 2.0**-25  # half of the smallest float16 above 0
 
@@ -46,28 +46,28 @@ def read_gold(folder: Path) -> dict[str, Gold]:
     if not path.is_file():
         return {}
     try:
-        with np.load(path) as found:
-            names = dict.fromkeys(key.rpartition("/")[0] for key in found.files)
-            return {name: Gold(*(found[f"{name}/{part}"] for part in Gold._fields)) for name in names}
+        with np.load(path) as arrays:
+            names = dict.fromkeys(key.rpartition("/")[0] for key in arrays.files)
+            return {name: Gold(*(arrays[f"{name}/{part}"] for part in Gold._fields)) for name in names}
     except (OSError, ValueError, KeyError, EOFError, BadZipFile, zlib.error) as error:
         raise UserError(f"{path} is damaged ({error})", "remove it and task_runs.jsonl, then run it again") from error
 
 
-def write_gold(folder: Path, found: Mapping[str, Gold]) -> None:
+def write_gold(folder: Path, answers: Mapping[str, Gold]) -> None:
     """Write what `read_gold` reads, atomically; the same answers give the same bytes."""
     arrays: dict[str, Any] = {
-        f"{name}/{part}": array for name, own in found.items() for part, array in own._asdict().items()
+        f"{name}/{part}": array for name, gold in answers.items() for part, array in gold._asdict().items()
     }
     buffer = BytesIO()
     np.savez_compressed(buffer, **arrays)
     write_bytes(folder / GOLD, buffer.getvalue())
 
 
-def hash_answers(found: Mapping[str, Gold]) -> dict[str, str]:
+def hash_answers(answers: Mapping[str, Gold]) -> dict[str, str]:
     """{task/seed<k>: the hash of its answers}."""
     return {
-        name: blake2b(own.gold.tobytes() + own.right.tobytes(), digest_size=16).hexdigest()
-        for name, own in found.items()
+        name: blake2b(gold.gold.tobytes() + gold.right.tobytes(), digest_size=16).hexdigest()
+        for name, gold in answers.items()
     }
 
 
@@ -75,10 +75,10 @@ def describe_gold(folder: Path) -> dict[str, Any]:
     """What the record says of the file: its name and hash, and as a diagnostic `log_loss` {task/seed<k>: nats}; empty
     if there is no file.
     """
-    if not (found := read_gold(folder)):
+    if not (answers := read_gold(folder)):
         return {}
     return {
         "file": GOLD,
         "hash": hash_file(folder / GOLD),
-        "log_loss": {name: own.log_loss for name, own in found.items()},
+        "log_loss": {name: gold.log_loss for name, gold in answers.items()},
     }

@@ -57,19 +57,22 @@ def identify(
     from paribus.core import noise
     from paribus.corruption import examples
 
-    own = {name: digest([found, meaning(config["tasks"][name], places=_PLACES)]) for name, found in tasks.items()}
+    task_hashes = {
+        name: digest([fingerprint, meaning(config["tasks"][name], places=_PLACES)])
+        for name, fingerprint in tasks.items()
+    }
     parts = {part: meaning(config[part], GROUPS.get(part)) for part in _PRETRAINING}
     if config.get("mixture"):
-        parts["mixture"] = {**meaning(config["mixture"]), "tasks": {name: own[name] for name in mixed}}
+        parts["mixture"] = {**meaning(config["mixture"]), "tasks": {name: task_hashes[name] for name in mixed}}
     if before:
         parts["before"] = {"semantics": kind(config["objective"]["_target_"]).stages, "pretrain": before}
     semantics = [SEMANTICS, noise.SEMANTICS, examples.SEMANTICS]
     pretrain = digest({"semantics": semantics, "seed": root_seed(config), "data": data, **parts})
-    whole: dict[str, Any] = {"pretrain": pretrain, "tasks": own, "members": int(config.get("members", 1))}
-    if own:
+    whole: dict[str, Any] = {"pretrain": pretrain, "tasks": task_hashes, "members": int(config.get("members", 1))}
+    if task_hashes:
         whole["finetune"] = meaning(config["finetune"], GROUPS["finetune"])
     signature = digest(whole)
-    return Identity(signature, pretrain, _folder(config, signature), data, own)
+    return Identity(signature, pretrain, _folder(config, signature), data, task_hashes)
 
 
 def meaning(node: object, group: type | None = None, places: frozenset[str] = frozenset()) -> Any:
@@ -79,9 +82,9 @@ def meaning(node: object, group: type | None = None, places: frozenset[str] = fr
     if not isinstance(node, Mapping):
         return node
     component = kind(node["_target_"]) if "_target_" in node else None
-    own = component or group
-    ignored = {"_target_", *places, *getattr(own, "ignored_settings", ())}
-    unset = getattr(own, "unset_values", {})
+    described = component or group
+    ignored = {"_target_", *places, *getattr(described, "ignored_settings", ())}
+    unset = getattr(described, "unset_values", {})
     kept = {
         key: meaning(value, places=places)
         for key, value in node.items()
@@ -103,14 +106,11 @@ def public_name(component: type) -> str:
 
 
 def _folder(config: Mapping[str, Any], signature: str) -> Path:
+    """Where a run lives. If `run_dir` holds the run of another signature already, below it: nothing is lost."""
     name = Path(str(config["study"]), str(config["arm"]), f"seed{config['seed']}-{signature}")
     if config["run_dir"] is None:
         return Path(str(config["paths"]["runs"])) / name
-    own = Path(str(config["run_dir"]))
-    return own / name if _holds_another(own, signature) else own
-
-
-def _holds_another(folder: Path, signature: str) -> bool:
-    """Whether a folder is the run of another signature already. New runs then go below it, so that nothing is lost."""
-    marker = folder / "signature"
-    return marker.is_file() and marker.read_text(encoding="utf-8").strip() != signature
+    given = Path(str(config["run_dir"]))
+    marker = given / "signature"
+    taken = marker.is_file() and marker.read_text(encoding="utf-8").strip() != signature
+    return given / name if taken else given

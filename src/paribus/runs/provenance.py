@@ -1,7 +1,4 @@
-"""The code and package versions that made a record.
-
-The text of a study: its display name, and the check that no command mixes runs on different texts.
-"""
+"""What made a record: code, package versions and text. No command mixes runs on different texts in one study."""
 
 from __future__ import annotations
 
@@ -9,6 +6,7 @@ import platform
 import re
 import subprocess
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -18,9 +16,9 @@ from typing import Any
 from paribus import __version__
 from paribus.core.console import say
 from paribus.core.errors import UserError
-from paribus.runs import store
-from paribus.runs.archive import RECORD, RunFolder
+from paribus.runs.folder import RECORD, RunFolder
 from paribus.runs.identity import Identity
+from paribus.runs.manifest import read_manifest
 from paribus.runs.record import read_record
 from paribus.runs.store import RESULTS
 
@@ -33,13 +31,11 @@ PACKAGES = (
 @cache
 def versions() -> Mapping[str, str]:
     """{package: version} of what computes the numbers, with Python's and our own. What is imported does not change."""
-    found = {"python": platform.python_version(), "paribus": __version__}
+    known = {"python": platform.python_version(), "paribus": __version__}
     for package in PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return MappingProxyType(found)
+        with suppress(PackageNotFoundError):
+            known[package] = version(package)
+    return MappingProxyType(known)
 
 
 def git_state() -> dict[str, Any] | None:
@@ -92,24 +88,21 @@ def check_text(
         UserError: if the last command's runs are on another text. If only the content of the text has changed, a
             message says so.
     """
-    manifest = store.read_manifest(root, study, scale)
+    manifest = read_manifest(root, study, scale)
     for label, signature in (manifest.runs if manifest else {}).items():
         arm = label.rpartition("/seed")[0]
-        if label in identities and arm in corpora and signature != identities[label].signature:
-            folder = identities[label].folder
-            name = folder.name.replace(identities[label].signature, signature)
-            old, _ = read_record(folder.with_name(name) / RECORD)
-            if old is None or old.text in (None, identities[label].data["text"]):
-                continue
-            config = store.read_config(RunFolder(folder.with_name(name))) or {}
-            _compare(study, scale, config.get("corpus") or {}, corpora[arm])
+        if label not in identities or arm not in corpora or signature == identities[label].signature:
+            continue
+        folder = identities[label].folder
+        old_folder = folder.with_name(folder.name.replace(identities[label].signature, signature))
+        old, _ = read_record(old_folder / RECORD)
+        if old is None or old.text in (None, identities[label].data["text"]):
+            continue
+        before, now = (RunFolder(old_folder).read_config() or {}).get("corpus") or {}, corpora[arm]
+        table, text = f"{study} at scale={scale}", name_text(now)
+        if all(before.get(key) == now.get(key) for key in _PLACES):
+            say(f"The text {text} has changed since the last run: the new runs replace the table of {table}.")
             return
-
-
-def _compare(study: str, scale: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
-    before, now = name_text(old), name_text(new)
-    if any(old.get(key) != new.get(key) for key in _PLACES):
-        own = "".join(letter if letter.isalnum() else "_" for letter in Path(now).stem.lower())
-        cause = f"{study} at scale={scale} has a table on the text {before}, and this command trains on {now}"
-        raise UserError(cause, f"add study=NAME, such as study={study}_{own}")
-    say(f"The text {now} has changed since the last run: the new runs replace the table of {study} at scale={scale}.")
+        suffix = "".join(letter if letter.isalnum() else "_" for letter in Path(text).stem.lower())
+        cause = f"{table} has a table on the text {name_text(before)}, and this command trains on {text}"
+        raise UserError(cause, f"add study=NAME, such as study={study}_{suffix}")

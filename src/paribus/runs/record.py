@@ -57,8 +57,8 @@ class Record:
     recorded; `task_points`: scores of tasks during pre-training; `realised`: statistics of what was really masked;
     `overlap`: {task: the share of its evaluation texts that occurs in the pre-training text}; `gold`: the file with the
     probability of each right answer, its hash and the log-losses (see `runs.gold`); `own`: the loss on the run's own
-    noise beside its trivial floor (see `training.own`); `curves`: {file of learning curves: its hash}; `error`: why a
-    run failed or diverged.
+    noise beside its trivial floor (see `training.in_distribution`); `curves`: {file of learning curves: its hash};
+    `error`: why a run failed or diverged.
     """
 
     signature: str
@@ -135,11 +135,11 @@ def read_record(path: Path) -> tuple[Record | None, str]:
 def parse_record(content: bytes) -> tuple[Record | None, str]:
     """As `read_record`, for what a file holds."""
     try:
-        found = parse(content.decode("utf-8"))
+        fields = parse(content.decode("utf-8"))
     except ValueError:
         return None, "half-written or no record"
-    why = _find_fault(found)
-    return (None, why) if why else (from_json(Record, found), "")
+    why = _find_fault(fields)
+    return (None, why) if why else (from_json(Record, fields), "")
 
 
 def _find_fault(content: object) -> str:

@@ -1,15 +1,30 @@
-"""A W&B run that never stops the training: a failure is printed once, and training continues without W&B."""
+"""The W&B runs of a run: one per stage (pre-training, fine-tuning), each with an id derived from the run's id.
+
+W&B never stops the training: a failure is printed once, and training continues without W&B.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol
 
+from paribus.core.checksums import digest, read_sealed
 from paribus.core.console import say
 from paribus.core.errors import UserError
+from paribus.core.files import write_sealed
+from paribus.runs.folder import CURVES, read_lines
+from paribus.runs.identity import Identity
+from paribus.runs.provenance import versions
+from paribus.runs.record import Record
+from paribus.runs.store import is_trial_study, portable_config
 
+PRETRAIN, FINETUNE, TRIAL, STUDY = "pretrain", "finetune", "trial", "study"  # job types
+BUDGET = "budget/"  # before the names of what a run spent
+CLOSED = "tracked.json"  # in a run's folder: the stages that W&B has whole, with their ids
 STEP = "trainer/global_step"  # the axis of curves: a resumed run counts W&B's own steps from 0 again
 INIT_SECONDS, FINISH_SECONDS = 20.0, 60.0  # how long a server is waited for
 STATUS = "status"
@@ -17,7 +32,7 @@ _REPORTING = "WANDB_ERROR_REPORTING"  # whether W&B sends its own errors and tim
 _DATA_DIR = "WANDB_DATA_DIR"  # the folder in which W&B keeps artifacts until they are uploaded
 
 
-class About(NamedTuple):
+class WandbInit(NamedTuple):
     """A W&B run to open. `id`: the same for the same work, so that a resumed process continues it."""
 
     id: str
@@ -63,7 +78,7 @@ def reachable() -> bool:
 class Tracked:
     """One W&B run. No method raises. `alive`: whether it still accepts lines; `lines`: how many it accepted."""
 
-    def __init__(self, about: About, to: Destination) -> None:
+    def __init__(self, about: WandbInit, to: Destination) -> None:
         self.about, self.to = about, to
         self.lines = 0
         self._run: Any = None
@@ -132,7 +147,9 @@ class Tracked:
         os.environ.setdefault("WANDB_SILENT", "true")
         if mode == "offline":
             os.environ.setdefault(_REPORTING, "false")  # W&B would otherwise call home about itself
-        _stage_below(self.about.folder)
+        if os.environ.get(_DATA_DIR) in (None, _Server.data):  # keep uploads beside the run, unless the user says where
+            _Server.data = str(self.about.folder.resolve() / "wandb")
+            os.environ[_DATA_DIR] = _Server.data
         import wandb
 
         about = self.about
@@ -151,13 +168,6 @@ class Tracked:
         return run
 
 
-def _stage_below(folder: Path) -> None:
-    """Keep what is to be uploaded beside the run, unless the user has chosen a place."""
-    if os.environ.get(_DATA_DIR) in (None, _Server.data):
-        _Server.data = str(folder.resolve() / "wandb")
-        os.environ[_DATA_DIR] = _Server.data
-
-
 def _restart() -> None:
     """Forget a service that failed, so that the next run starts another and the end of the process is quiet."""
     try:
@@ -170,3 +180,118 @@ def _restart() -> None:
 
 def _cause(error: Exception) -> str:
     return " ".join(str(error).split())[:200] or type(error).__name__
+
+
+def group_of(study: str, scale: str | None) -> str:
+    """The W&B group of a study's runs at a scale."""
+    return f"{study}-{scale}"
+
+
+def run_id(signature: str, group: str, arm: str, stage: str = PRETRAIN) -> str:
+    """The id of a stage. Studies may share a run by its meaning, but W&B keeps a run in one group: hence the rest."""
+    pretraining = f"{signature}-{digest([group, arm], 6)}"
+    return pretraining if stage == PRETRAIN else f"{pretraining}-{stage}"
+
+
+class Logger(Protocol):
+    """Where the curves of a run go besides metrics.jsonl."""
+
+    @property
+    def tells(self) -> bool:
+        """Whether it logs anything."""
+
+    def open(self, about: WandbInit) -> Tracked | None:
+        """A tracked stage, or None if nothing is logged."""
+
+
+@dataclass(frozen=True)
+class TrackedStages:
+    """Opens the stages of one run on its logger. `config` is plain data; `opened`: {stage: id} in this process.
+
+    Under a W&B agent all stages are the one run that the agent asked for.
+    """
+
+    config: Mapping[str, Any]
+    logger: Logger
+    identity: Identity
+    opened: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def wandb_id(self) -> str | None:
+        """The pre-training's W&B id, if it has one."""
+        return {**self._closed(), **self.opened}.get(PRETRAIN)
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[Tracked | None]:
+        """A stage that is running; None if there is no logger or it has the whole stage.
+
+        It ends as done, or if the block raises, as pruned, diverged, stopped or failed.
+        """
+        tracked: Tracked | None = None
+        about = self._about(name)
+        known = self._closed().get(name) == about.id
+        if not known and (tracked := self.logger.open(about)) is not None:
+            self.opened[name] = tracked.about.id
+        try:
+            yield tracked
+        except BaseException as error:
+            if tracked is not None:
+                ends = {"TrialPruned": "pruned", "Diverged": "diverged", "Stopped": "stopped"}
+                status = ends.get(type(error).__name__, "failed")
+                if status == "pruned":
+                    tracked.tag(status)
+                tracked.close(status, failed=status != "pruned")
+            raise
+        if tracked is not None:
+            whole = tracked.alive
+            tracked.close("done")
+            if whole:
+                write_sealed(self.identity.folder / CLOSED, {**self._closed(), name: tracked.about.id})
+
+    def tell_agent(self, record: Record) -> None:
+        """Give a run that was found finished to the W&B agent that asked for it, if there is one."""
+        about = self._about(PRETRAIN)
+        if about.id != agent_run() or self._closed().get(PRETRAIN) == about.id:
+            return
+        if (tracked := self.logger.open(about)) is not None:
+            tell(tracked, {"metrics": record.metrics, "budget": record.budget}, self.identity.folder / CURVES)
+            tracked.close(record.status, failed=record.status != "done")
+
+    def _closed(self) -> dict[str, str]:
+        path = self.identity.folder / CLOSED
+        return read_sealed(path) or {}
+
+    def _about(self, stage: str) -> WandbInit:
+        identity = self.identity
+        study, arm, scale, search = (self.config.get(key) for key in ("study", "arm", "scale", "trial"))
+        trial = search is not None or is_trial_study(str(study))
+        group = group_of(str(study), scale) if search is None else str(search["study"])
+        asked = agent_run()
+        tags = [str(study), str(scale), str(arm), *([TRIAL] if trial else [])]
+        signatures = {"signature": identity.signature, "pretrain_signature": identity.pretrain}
+        return WandbInit(
+            id=asked or run_id(identity.signature, group, str(arm), stage),
+            name=f"{study}/{arm}/seed{self.config['seed']}" + ("" if asked or stage == PRETRAIN else f" {stage}"),
+            group=group,
+            job_type=TRIAL if trial and stage == PRETRAIN else stage,
+            tags=tuple(tag[:64] for tag in dict.fromkeys(tags)),
+            config={**portable_config(self.config), **signatures, "stage": stage, "versions": dict(versions())},
+            folder=identity.folder,
+        )
+
+
+def tell(tracked: Tracked | None, part: Mapping[str, Any], curves: Path | None = None) -> None:
+    """Write the results of a stage as W&B's summary.
+
+    Args:
+        part: the stage's part of the record.
+        curves: its metrics.jsonl, logged again if this process logged nothing of it (another arm has trained it)
+            or the service was lost.
+    """
+    if tracked is None:
+        return
+    if curves is not None and (tracked.again() or tracked.lines == 0):
+        for line in read_lines(curves):
+            tracked.log({key: value for key, value in line.items() if key != "step"}, line.get("step", 0))
+    budget = {f"{BUDGET}{key}": value for key, value in part.get("budget", {}).items()}
+    tracked.summarize({**part.get("metrics", {}), **budget})

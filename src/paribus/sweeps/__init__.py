@@ -1,1 +1,1 @@
-"""Arms, signatures, the control audit, the store of runs, launchers."""
+"""Sweeps and searches: their files, the audit of arms, tuning, where runs train, their status and their cost."""

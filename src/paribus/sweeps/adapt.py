@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,12 +26,12 @@ TUNING = {True: 2e-5, False: 3e-4}  # whether it is wide: the rate; see conf/exp
 LOSSES = {"bert": "mlm_loss", "t5": "denoising_loss"}
 
 
-class Question(NamedTuple):
-    """The user's question.
+class AdaptRequest(NamedTuple):
+    """What the user asks.
 
     text: a file, a folder or a glob.
     task: a choice of the group `task`, or a YAML file like those of that group.
-    checkpoint: see `core.sources.local`; or a name on the hub.
+    checkpoint: see `core.hub.folder`; or a name on the hub.
     general: a choice of the group `corpus`, or a path; None for the text of the checkpoint's own run, or docstrings.
     epochs: passes over the text.
     """
@@ -42,16 +43,16 @@ class Question(NamedTuple):
     epochs: float = 10.0
 
 
-def write_sweep(question: Question, runs: Path) -> Path:
-    """Write the sweep that answers a question below the folder of the runs; returns its file.
+def write_sweep(request: AdaptRequest, runs: Path) -> Path:
+    """Write the sweep that answers a request below the folder of the runs; returns its file.
 
-    The study of a second question on the same task ends in _2, so that both keep their tables.
+    The study of a second request on the same task ends in _2, so that both keep their tables.
     Raises UserError for a checkpoint, a text or a task that does not exist.
     """
     import yaml
 
-    content = describe_sweep(question, runs)
-    title = f"# Further pre-training of {question.checkpoint} on {question.text}: what it gains on {question.task}\n"
+    content = describe_sweep(request, runs)
+    title = f"# Further pre-training of {request.checkpoint} on {request.text}: what it gains on {request.task}\n"
     first, number = content["study"], 1
     while True:
         path = runs / str(content["study"]) / "sweep.yaml"
@@ -65,18 +66,28 @@ def write_sweep(question: Question, runs: Path) -> Path:
         content["study"] = f"{first}_{number}"
 
 
-def describe_sweep(question: Question, runs: Path) -> dict[str, Any]:
+def describe_sweep(request: AdaptRequest, runs: Path) -> dict[str, Any]:
     """The content of the sweep file."""
-    folder = hub.folder(question.checkpoint, None, runs, "--from")
-    own = _read_run(folder)
-    task, metric, tasks = _name_task(question.task)
-    family = str(own.get("family", "bert"))
+    import yaml
+
+    folder = hub.folder(request.checkpoint, None, runs, "--from")
+    config: dict[str, Any] = {}  # of the run that wrote the checkpoint; empty for checkpoints of others
+    path = folder.parent / "config.yaml"
+    if folder.name == hub.MODEL and path.is_file():
+        config = yaml.safe_load(path.read_text(encoding="utf-8"))
+    task, metric, tasks = _name_task(request.task)
+    family = str(config.get("family", "bert"))
     score, lost, at = f"{task}/{metric}", f"{task}/forgetting", f"stages.{STAGE}.trainer"
     says = "Further pre-training on the text makes fine-tuning on the task better"
     return {
         "study": f"adapt_{task}",
         "family": family,
-        "base": [*tasks, *_start(folder, own), *_general(question, own), *_further(question, own)],
+        "base": [
+            *tasks,
+            *_start_from(folder, config),
+            *_measure_forgetting_on(request.general, config),
+            *_train_further(request, config),
+        ],
         "varies": [f"{at}.max_steps"],
         "matched": f"{STAGE}.tokens",
         "arms": {AS_IT_IS: [f"+{at}.max_steps=0"], ADAPTED: []},
@@ -85,17 +96,6 @@ def describe_sweep(question: Question, runs: Path) -> dict[str, Any]:
         "claims": [{"claim": f"{ADAPTED} > {AS_IT_IS} on {score}", "says": says, "whose": "ours"}],
         "scales": {TRIAL: {"overrides": [f"+{at}.max_epochs=null", f"+{at}.max_steps=2"]}},
     }
-
-
-def _read_run(folder: Path) -> dict[str, Any]:
-    """The config of the run that wrote a checkpoint; empty for other checkpoints."""
-    import yaml
-
-    path = folder.parent / "config.yaml"
-    if folder.name != hub.MODEL or not path.is_file():
-        return {}
-    found: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
-    return found
 
 
 def _name_task(task: str) -> tuple[str, str, list[str]]:
@@ -107,24 +107,19 @@ def _name_task(task: str) -> tuple[str, str, list[str]]:
             )
         node = plain(compose([f"task={task}"]).tasks)[task]
         return task, list_metrics(node)[0], [f"task={task}"]
-    node = _read_task(Path(task).expanduser())
+    path = Path(task).expanduser()
+    with located("--task"), readable(path):
+        content = load_strict(path.read_text(encoding="utf-8"))
+        require_task(str(path), content)
+    node = {"name": path.stem, **content}
     return node["name"], list_metrics(node)[0], ["task=none", f"+tasks.{node['name']}={express(node)}"]
 
 
-def _read_task(path: Path) -> dict[str, Any]:
-    with located("--task"), readable(path):
-        node = load_strict(path.read_text(encoding="utf-8"))
-        require_task(str(path), node)
-    return {"name": path.stem, **node}
-
-
-def _start(folder: Path, own: Mapping[str, Any]) -> list[str]:
+def _start_from(folder: Path, config: Mapping[str, Any]) -> list[str]:
     """The overrides that start from a checkpoint as it is."""
-    import json
-
     name = quote(folder.resolve())
     width = int(json.loads((folder / hub.CONFIG).read_text(encoding="utf-8")).get("hidden_size", 0))
-    rate = own["finetune"]["optimizer"]["lr"] if own else TUNING[width >= WIDE]
+    rate = config["finetune"]["optimizer"]["lr"] if config else TUNING[width >= WIDE]
     return [
         "model=pretrained",
         f"model.name={name}",
@@ -138,21 +133,21 @@ def _start(folder: Path, own: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _general(question: Question, own: Mapping[str, Any]) -> list[str]:
-    """The overrides that choose the text on which forgetting is measured. Raises UserError if there is none."""
-    if question.general in choices("corpus"):
-        return [f"corpus={question.general}"]
-    if question.general is not None:
-        find(question.general, "general")
-        return ["corpus=text", f"corpus.path={quote(question.general)}"]
-    if not own:
+def _measure_forgetting_on(general: str | None, config: Mapping[str, Any]) -> list[str]:
+    """The overrides that choose the general text. Raises UserError if there is none."""
+    if general in choices("corpus"):
+        return [f"corpus={general}"]
+    if general is not None:
+        find(general, "general")
+        return ["corpus=text", f"corpus.path={quote(general)}"]
+    if not config:
         return ["corpus=docstrings"]
-    node = own["corpus"]
+    node = config["corpus"]
     leaves = [f"++corpus.{key}={express(value)}" for key, value in flat(node).items() if key != "_target_"]
-    return [f"corpus={_choice_of(node)}", *leaves]
+    return [f"corpus={_find_choice(node)}", *leaves]
 
 
-def _choice_of(corpus: Mapping[str, Any]) -> str:
+def _find_choice(corpus: Mapping[str, Any]) -> str:
     """The choice of the group that a corpus was made of."""
     import yaml
 
@@ -165,18 +160,17 @@ def _choice_of(corpus: Mapping[str, Any]) -> str:
     raise UserError(f"the corpus {corpus['_target_']} of the checkpoint's run is not available here", "give general=")
 
 
-def _further(question: Question, own: Mapping[str, Any]) -> list[str]:
+def _train_further(request: AdaptRequest, config: Mapping[str, Any]) -> list[str]:
     """The overrides of further pre-training on the text. Raises UserError if there is none."""
-    path = str(Path(question.text).expanduser())
-    find(question.text, "--text")
+    find(request.text, "--text")
     at = f"stages.{STAGE}"
     return [
         f"+corpus@{at}.corpus=text",
-        f"{at}.corpus.path={quote(Path(path).absolute())}",
+        f"{at}.corpus.path={quote(Path(request.text).expanduser().absolute())}",
         f"+{at}.trainer.max_steps=null",
-        f"+{at}.trainer.max_epochs={question.epochs}",
+        f"+{at}.trainer.max_epochs={request.epochs}",
         f"+{at}.trainer.train_tokens=null",
-        f"+{at}.optimizer.lr={SHARE * own['optimizer']['lr'] if own else RATE}",
+        f"+{at}.optimizer.lr={SHARE * config['optimizer']['lr'] if config else RATE}",
         f"+{at}.lr_schedule.warmup=0.1",
     ]
 
@@ -189,4 +183,6 @@ def express(value: object) -> str:
         return "[" + ",".join(map(express, value)) + "]"
     if isinstance(value, str):
         return "'" + value.replace("'", "\\'") + "'"
-    return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "null" if value is None else str(value)

@@ -1,4 +1,4 @@
-"""The columns of a sweep: valid names, and the tasks that fill them."""
+"""The columns of a sweep: which names are valid, and which tasks fill them."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _KINDS = ("loss", "perplexity", "accuracy")  # of the held-out evaluation
 _PAIRS = ("nsp_accuracy", "sop_accuracy", "sentence_accuracy", "nsp_probe_accuracy", "sop_probe_accuracy")
 _BESIDE = ("forgetting", "unknown_rate")  # metrics of a fine-tuning besides those of its task
 _ALIKE = 0.75  # of `nearest`: an unknown name that is no nearer than this may be the metric of a user's own head
-_TASK = re.compile(r"\+{0,2}task=")
-_OWN = re.compile(r"\+{0,2}tasks\.([\w-]+)[.=]")
+_TASK_CHOICE = re.compile(r"\+{0,2}task=")
+_TASK_KEY = re.compile(r"\+{0,2}tasks\.([\w-]+)[.=]")
 
 
 def check_columns(path: Path, columns: Sequence[str], overrides: Iterable[str]) -> None:
@@ -29,23 +29,22 @@ def check_columns(path: Path, columns: Sequence[str], overrides: Iterable[str]) 
 
     overrides: all of the sweep's; they may declare tasks.
     """
-    declared = (found[1] for text in overrides if (found := _OWN.match(text)))
+    declared = (match[1] for text in overrides if (match := _TASK_KEY.match(text)))
     tasks = [*choices("task"), *declared]
     for column in columns:
         task = column.rpartition("/")[0]
         if is_task(column) and task not in tasks:
-            near = nearest(task, tasks)
-            mend = f"did you mean {' or '.join(f'{one}{column[len(task) :]}' for one in near)}?"
-            mend = mend if near else f"write conf/task/{task}.yaml"
+            near = [f"{name}{column[len(task) :]}" for name in nearest(task, tasks)]
+            mend = f"did you mean {' or '.join(near)}?" if near else f"write conf/task/{task}.yaml"
             raise UserError(f"{path}: the column '{column}' belongs to no known task", mend)
         if column in tasks:
             scores = list_metrics(node) if (node := _read_packaged(column)) else ["METRIC"]
             raise UserError(f"{path}: the column '{column}' is a task without a metric", f"write {column}/{scores[0]}")
         if not is_task(column):
-            _check_held_out(path, column)
+            _check_pretraining_column(path, column)
 
 
-def _check_held_out(path: Path, column: str) -> None:
+def _check_pretraining_column(path: Path, column: str) -> None:
     """Raises UserError for an unknown column of the pre-training, unless it may come from the user's own code."""
     known = [f"{test}{kind}" for test in HELD_OUT for kind in _KINDS]
     known += [*_PAIRS, MEAN, *(metric.name for metric in METRICS.all() if metric.read)]
@@ -66,14 +65,14 @@ def follow_columns(columns: Sequence[str], overrides: Iterable[str], tasks: Iter
     trial: whether to choose only the user's own tasks; others may need a download.
     """
     wanted = dict.fromkeys(column.rpartition("/")[0] for column in columns if is_task(column))
-    if any(_TASK.match(text) or _OWN.match(text) for text in overrides):
+    if any(_TASK_CHOICE.match(text) or _TASK_KEY.match(text) for text in overrides):
         return []
     here = [name for name in wanted if name in choices("task")]
-    own = [name for name in here if not _packaged(name).is_file()]
+    users = [name for name in here if not _packaged(name).is_file()]
     filled = wanted.keys() & set(tasks)
-    if filled and not own:
+    if filled and not users:
         return []
-    chosen = own if trial else [name for name in here if name in (*own, *filled) or not filled]
+    chosen = users if trial else [name for name in here if name in (*users, *filled) or not filled]
     return [f"task=[{','.join(chosen)}]"] if chosen else []
 
 
@@ -112,5 +111,5 @@ def _read_packaged(task: str) -> Mapping[str, Any] | None:
 def list_metrics(node: Mapping[str, Any]) -> list[str]:
     """The metrics of a task by its config, the main one first, with those of further evaluation sets."""
     task: Task = build(node)
-    own = list(task.task_type.metrics)
-    return [*own, *(f"{name}_{split}" for name in own for split in task.further_sets), *_BESIDE]
+    names = list(task.task_type.metrics)
+    return [*names, *(f"{name}_{split}" for name in names for split in task.further_sets), *_BESIDE]

@@ -35,7 +35,7 @@ def audit(sweep: Sweep, configs: Mapping[str, DictConfig]) -> dict[str, Any]:
     """
     origins = {arm: _leaves(config, resolved=False) for arm, config in configs.items()}
     values = {arm: _leaves(config, resolved=True) for arm, config in configs.items()}
-    differences = {arm: _differences(values[sweep.baseline], own) for arm, own in values.items()}
+    differences = {arm: _differences(values[sweep.baseline], of_arm) for arm, of_arm in values.items()}
     _require_controlled(sweep, differences, origins)
     for arm, other in combinations(values, 2):
         if not _differences(values[arm], values[other]):
@@ -59,57 +59,45 @@ def _leaves(config: DictConfig, resolved: bool) -> Leaves:
 
 
 def list_settings(tree: Mapping[str, Any], ignored: Collection[str]) -> Leaves:
-    """A config as dotted keys, without the `ignored` ones at the top; a component has one key for its class."""
-    leaves = flat({key: value for key, value in tree.items() if key not in ignored})
-    return {key.removesuffix("._target_"): _choice(key, value) for key, value in leaves.items()}
+    """A config as dotted keys, without the `ignored` ones at the top; a component has one key for its class.
 
-
-def _choice(key: str, value: Any) -> Any:
-    """A component of this package counts as its class, wherever its module lies."""
-    if key.endswith("._target_") and str(value).startswith("paribus."):
-        return value.rpartition(".")[2]
-    return value
-
-
-def _differences(base: Leaves, own: Leaves) -> dict[str, list[Any]]:
-    def same(key: str) -> bool:
-        return key in base and key in own and base[key] == own[key] and type(base[key]) is type(own[key])
-
-    return {key: [base.get(key), own.get(key)] for key in sorted(base.keys() | own.keys()) if not same(key)}
-
-
-def describe_changes(differences: Mapping[str, Sequence[Any]]) -> list[str]:
-    """How an arm differs from the baseline, such as `masking.rate = 0.4 (baseline: 0.15)`.
-
-    Args:
-        differences: {key: (the baseline's value, the arm's)}. None stands for a missing key as well; a key that one
-            side lacks and the other leaves at null or empty makes no difference.
+    A component of this package counts as its class, wherever its module lies.
     """
-    told = {key: pair for key, pair in sorted(differences.items()) if not all(map(_is_nothing, pair))}
-    return [_describe_change(key, *pair) for key, pair in told.items()]
+    leaves = {}
+    for key, value in flat({key: value for key, value in tree.items() if key not in ignored}).items():
+        ours = key.endswith("._target_") and str(value).startswith("paribus.")
+        leaves[key.removesuffix("._target_")] = value.rpartition(".")[2] if ours else value
+    return leaves
 
 
-def _is_nothing(value: Any) -> bool:
-    return value is None or value in ({}, [])
+def _differences(base: Leaves, other: Leaves) -> dict[str, list[Any]]:
+    def same(key: str) -> bool:
+        in_both = key in base and key in other
+        return in_both and base[key] == other[key] and type(base[key]) is type(other[key])
+
+    return {key: [base.get(key), other.get(key)] for key in sorted(base.keys() | other.keys()) if not same(key)}
 
 
-def _describe_change(key: str, base: Any, own: Any) -> str:
-    told = "none" if base is None else _write(base)
-    return f"no {key} (baseline: {told})" if own is None else f"{key} = {_write(own)} (baseline: {told})"
+def _require_controlled(
+    sweep: Sweep, differences: Mapping[str, Mapping[str, list[Any]]], origins: Mapping[str, Leaves]
+) -> None:
+    def allowed(arm: str, key: str) -> bool:
+        if any(_inside(key, name) or name.startswith(f"{key}.") for name in sweep.declared_keys):
+            return True
+        before, after = _origin(key, origins[sweep.baseline]), _origin(key, origins[arm])
+        return isinstance(before, str) and "${" in before and before == after  # derived
 
-
-def _write(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    hidden = {arm: [key for key in keys if not allowed(arm, key)] for arm, keys in differences.items()}
+    if named := "; ".join(f"{arm}: {', '.join(keys)}" for arm, keys in hidden.items() if keys):
+        raise UserError(
+            f"{sweep.path}: arms differ from {sweep.baseline} in more than 'varies' says ({named})",
+            "make them equal in 'base', or add the keys to 'varies'",
+        )
 
 
 def _inside(key: str, name: str) -> bool:
     """Whether `key` is `name` or is below it."""
     return f"{key}.".startswith(f"{name}.")
-
-
-def _derived(key: str, base: Leaves, own: Leaves) -> bool:
-    before, after = _origin(key, base), _origin(key, own)
-    return isinstance(before, str) and "${" in before and before == after
 
 
 def _origin(key: str, leaves: Leaves) -> object:
@@ -119,19 +107,24 @@ def _origin(key: str, leaves: Leaves) -> object:
     return leaves.get(key)
 
 
-def _require_controlled(
-    sweep: Sweep, differences: Mapping[str, Mapping[str, list[Any]]], origins: Mapping[str, Leaves]
-) -> None:
-    def allowed(arm: str, key: str) -> bool:
-        declared = any(_inside(key, name) or name.startswith(f"{key}.") for name in sweep.declared)
-        return declared or _derived(key, origins[sweep.baseline], origins[arm])
+def describe_changes(differences: Mapping[str, Sequence[Any]]) -> list[str]:
+    """How an arm differs from the baseline, such as `masking.rate = 0.4 (baseline: 0.15)`.
 
-    hidden = {arm: [key for key in keys if not allowed(arm, key)] for arm, keys in differences.items()}
-    if named := "; ".join(f"{arm}: {', '.join(keys)}" for arm, keys in hidden.items() if keys):
-        raise UserError(
-            f"{sweep.path}: arms differ from {sweep.baseline} in more than 'varies' says ({named})",
-            "make them equal in 'base', or add the keys to 'varies'",
-        )
+    Args:
+        differences: {key: (the baseline's value, the arm's)}. None stands for a missing key as well; a key that one
+            side lacks and the other leaves at null or empty makes no difference.
+    """
+
+    def write(value: Any) -> str:
+        return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+    lines = []
+    for key, (base, value) in sorted(differences.items()):
+        if all(one is None or one in ({}, []) for one in (base, value)):
+            continue
+        baseline = f"(baseline: {'none' if base is None else write(base)})"
+        lines.append(f"no {key} {baseline}" if value is None else f"{key} = {write(value)} {baseline}")
+    return lines
 
 
 def require_matched(sweep: Sweep, budgets: Mapping[str, Mapping[str, Any]]) -> None:
@@ -144,8 +137,8 @@ def require_matched(sweep: Sweep, budgets: Mapping[str, Mapping[str, Any]]) -> N
     if sweep.matched == UNMATCHED:
         return
     stage, _, unit = sweep.matched.rpartition(".")
-    own = {arm: budget["stages"].get(stage, {}) if stage else budget for arm, budget in budgets.items()}
-    planned = {arm: float(budget[unit]) for arm, budget in own.items() if not stage or budget.get(unit)}
+    parts = {arm: budget["stages"].get(stage, {}) if stage else budget for arm, budget in budgets.items()}
+    planned = {arm: float(part[unit]) for arm, part in parts.items() if not stage or part.get(unit)}
     if stage and not planned:
         raise UserError(f"{sweep.path}: matched '{sweep.matched}', but no arm trains the stage", "name another stage")
     if why := find_unmatched(planned):

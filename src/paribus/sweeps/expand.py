@@ -70,8 +70,8 @@ class Expanded:
         if job.label not in self._runs:
             from paribus.training.description import Run
 
-            own = self.run(job.arm)
-            self._runs[job.label] = Run.of({**own.config, "seed": job.seed}, like=own)
+            of_arm = self.run(job.arm)
+            self._runs[job.label] = Run.of({**of_arm.config, "seed": job.seed}, like=of_arm)
         return self._runs[job.label]
 
     def run(self, arm: str) -> Run:
@@ -90,50 +90,47 @@ def expand(request: Request) -> Expanded:
     requested arm.
     """
     request = _choose_tasks(request)
-    sweep, scale, own = request.sweep, request.scale, own_overrides(request)
+    sweep, scale, overrides = request.sweep, request.scale, user_overrides(request)
 
     def config(arm: str) -> DictConfig:
         with located(f"arm {arm}"):
-            return compose([*arm_overrides(sweep, scale, arm, own), f"study={request.named}", f"arm={arm}"])
+            return compose([*arm_overrides(sweep, scale, arm, overrides), f"study={request.named}", f"arm={arm}"])
 
     arms = {arm: config(arm) for arm in sweep.arms}
     audited = audit(sweep, arms)
     check_filled(sweep.path, sweep.columns, plain(arms[sweep.baseline].get("tasks")) or {}, scale == TRIAL)
     if anchored := bool(arms[sweep.baseline].get("tasks")):
         arms[SCRATCH] = config(SCRATCH)
-    listed = jobs(sweep, scale, own, arms=request.arms, seeds=request.seeds, study=request.study, anchor=anchored)
+    requested = jobs(
+        sweep, scale, overrides, arms=request.arms, seeds=request.seeds, study=request.study, anchor=anchored
+    )
     absent = {arm: why for arm, config in arms.items() if (why := unavailable(plain(config))) is not None}
-    requested = {job.arm for job in listed}
-    if requested <= absent.keys() or sweep.baseline in absent:
-        arm = sweep.baseline if sweep.baseline in absent else min(requested)
+    requested_arms = {job.arm for job in requested}
+    if requested_arms <= absent.keys() or sweep.baseline in absent:
+        arm = sweep.baseline if sweep.baseline in absent else min(requested_arms)
         raise UserError(f"the arm {arm} cannot be run", absent[arm])
-    every = [job for job in jobs(sweep, scale, own, study=request.study, anchor=anchored) if _is_settled(request, job)]
-    everything = {job.label: job for job in (*every, *listed) if job.arm not in absent}
+    whole = jobs(sweep, scale, overrides, study=request.study, anchor=anchored)
+    if request.tuned is not None:  # the config of a tuned arm is not known before its tuning
+        whole = [job for job in whole if (sweep.baseline if job.arm == SCRATCH else job.arm) in sweep.chosen]
+    everything = {job.label: job for job in (*whole, *requested) if job.arm not in absent}
     present = {arm: config for arm, config in arms.items() if arm not in absent}
     return Expanded(
-        request, [job for job in listed if job.arm in present], present, audited, list(everything.values()), absent
+        request, [job for job in requested if job.arm in present], present, audited, list(everything.values()), absent
     )
 
 
 def _choose_tasks(request: Request) -> Request:
     """The request, with the tasks of the sweep's columns among its overrides if nothing else chooses them."""
     sweep, scale = request.sweep, request.scale
-    own = own_overrides(request)
-    baseline = compose([*arm_overrides(sweep, scale, sweep.baseline, own), f"study={request.named}"])
-    overrides = (*sweep.written, *request.overrides)
-    chosen = follow_columns(sweep.columns, overrides, baseline.get("tasks") or (), scale == TRIAL)
+    composed = [*arm_overrides(sweep, scale, sweep.baseline, user_overrides(request)), f"study={request.named}"]
+    tasks = compose(composed).get("tasks") or ()
+    chosen = follow_columns(sweep.columns, (*sweep.all_overrides, *request.overrides), tasks, scale == TRIAL)
     return request._replace(overrides=(*chosen, *request.overrides))
 
 
-def own_overrides(request: Request) -> tuple[str, ...]:
+def user_overrides(request: Request) -> tuple[str, ...]:
     """The user's overrides of every arm, and the folder of the runs."""
     return (*request.overrides, f"paths.runs={quote(request.runs)}")
-
-
-def _is_settled(request: Request, job: Job) -> bool:
-    """Whether the config of a run is known: that of a tuned arm is not before its tuning."""
-    source = request.sweep.baseline if job.arm == SCRATCH else job.arm
-    return request.tuned is None or source in request.sweep.chosen
 
 
 def plan_budgets(expanded: Expanded, plan: Plan | None = None) -> dict[str, Mapping[str, Any]]:
@@ -147,5 +144,5 @@ def plan_budgets(expanded: Expanded, plan: Plan | None = None) -> dict[str, Mapp
         arm: planned(expanded.run(arm)) if plan is None else plan(config) for arm, config in expanded.configs.items()
     }
     if expanded.request.scale != TRIAL:
-        require_matched(expanded.request.sweep, {arm: own for arm, own in budgets.items() if arm != SCRATCH})
+        require_matched(expanded.request.sweep, {arm: budgets[arm] for arm in budgets if arm != SCRATCH})
     return budgets

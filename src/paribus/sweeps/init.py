@@ -33,7 +33,7 @@ SAMPLE, LINES, WRAPPED = 1 << 16, 50, 90  # bytes, lines and characters by which
 _COMPARED = re.compile(r"([\w./]+)=([^,\s]+(?:,[^,\s]+)+)")
 
 
-class Question(NamedTuple):
+class InitRequest(NamedTuple):
     """text: a file, a folder or a glob. compared: `key=a,b`; the first value is the baseline. base: further overrides
     of all arms.
     """
@@ -72,30 +72,30 @@ def name_task(path: str) -> str:
 
 def split_compared(text: str) -> tuple[str, list[str]]:
     """(key, values). Raises UserError for a text that is not `key=a,b` with different values."""
-    found = _COMPARED.fullmatch(text.strip())
-    if found is None:
+    compared = _COMPARED.fullmatch(text.strip())
+    if compared is None:
         raise UserError(f"--compare {text} is not KEY=A,B", f"for example, --compare {next(iter(USUAL))}")
-    values = found[2].split(",")
+    key, values = compared[1], compared[2].split(",")
     if twice := [value for value in dict.fromkeys(values) if values.count(value) > 1]:
-        raise UserError(f"--compare gives {twice[0]} twice", f"give different values of {found[1]}")
-    return found[1], values
+        raise UserError(f"--compare gives {twice[0]} twice", f"give different values of {key}")
+    return key, values
 
 
 @contextmanager
-def write_files(question: Question) -> Iterator[Files]:
+def write_files(request: InitRequest) -> Iterator[Files]:
     """Write `sweeps/NAME.yaml` and `conf/task/TASK.yaml` in the working directory; they are removed if the block fails.
 
     Raises UserError, before anything is written, if one of them exists with different content, or if a packaged sweep
     has the name.
     """
-    if (sweeps_dir() / f"{question.name}.yaml").is_file():
-        raise UserError(f"{question.name} is the name of a packaged sweep", "add name=NAME with another name")
-    files = Files(Path("sweeps") / f"{question.name}.yaml", Path("conf/task") / f"{question.task}.yaml")
-    content = dict(zip(files, (write_sweep(question), write_task(question)), strict=True))
+    if (sweeps_dir() / f"{request.name}.yaml").is_file():
+        raise UserError(f"{request.name} is the name of a packaged sweep", "add name=NAME with another name")
+    files = Files(Path("sweeps") / f"{request.name}.yaml", Path("conf/task") / f"{request.task}.yaml")
+    content = dict(zip(files, (write_sweep(request), write_task(request)), strict=True))
     new = [path for path in files if not path.is_file()]
     for path, text in content.items():
         if path not in new and path.read_text(encoding="utf-8") != text:
-            other = "add name=NAME" if path == files.sweep else f"rename {question.task}"
+            other = "add name=NAME" if path == files.sweep else f"rename {request.task}"
             mend = f"{other}, or remove the file"
             raise UserError(f"{path} already exists with other settings", mend)
     folders = [folder for path in new for folder in (path.parent, *path.parent.parents) if not folder.exists()]
@@ -138,19 +138,18 @@ def find_wrapped(path: str) -> list[str]:
     return [f"{file.path} looks hard-wrapped: {what}. Join the lines of its paragraphs to get longer documents."]
 
 
-def write_task(question: Question) -> str:
+def write_task(request: InitRequest) -> str:
     """The task file."""
-    found = question.labeled
-    columns = ", ".join(f"{ours}: {_plain(theirs)}" for ours, theirs in found.columns.items())
-    splits = ", ".join(f"{ours}: {theirs}" for ours, theirs in found.splits.items())
-    names = ", ".join(map(_plain, found.classes))
-    held = found.held_out
-    fine_tuning, evaluation = found.examples["train"], found.examples["validation"]
+    labeled = request.labeled
+    columns = ", ".join(f"{ours}: {_plain(theirs)}" for ours, theirs in labeled.columns.items())
+    splits = ", ".join(f"{ours}: {theirs}" for ours, theirs in labeled.splits.items())
+    names, held = ", ".join(map(_plain, labeled.classes)), labeled.held_out
+    fine_tuning, evaluation = labeled.examples["train"], labeled.examples["validation"]
     return "\n".join([
-        f"# Task {question.task}: {fine_tuning} examples to fine-tune on, {evaluation} to evaluate on.",
+        f"# Task {request.task}: {fine_tuning} examples to fine-tune on, {evaluation} to evaluate on.",
         "_target_: paribus.tasks.tables.table.LabelTable   # ValueTable: numbers; TagTable: tags; QuestionTable: spans",
-        f"name: {question.task}",
-        f"path: {_plain(found.path)}   # a folder with a .jsonl, .csv, .tsv or .parquet file per split, or one file",
+        f"name: {request.task}",
+        f"path: {_plain(labeled.path)}   # a folder with a .jsonl, .csv, .tsv or .parquet file per split, or one file",
         f"columns: {{{columns}}}   # our name: the file's name",
         f"splits: {{{splits}}}   # our name: the file's name",
         *([f"held_out: {held:g}   # share of train to evaluate on, by a hash of the text"] if held else []),
@@ -161,21 +160,21 @@ def write_task(question: Question) -> str:
     ]) + "\n"  # fmt: skip
 
 
-def write_sweep(question: Question) -> str:
+def write_sweep(request: InitRequest) -> str:
     """The sweep file."""
-    key, values = split_compared(question.compared)
+    key, values = split_compared(request.compared)
     arms = {_name_arm(key, value): value for value in values}
-    family = family_of(next((text[6:] for text in question.base if text.startswith("model=")), ""))
-    loss, score, (first, *others) = LOSSES[family], f"{question.task}/accuracy", arms
+    family = family_of(next((text[6:] for text in request.base if text.startswith("model=")), ""))
+    loss, score, (first, *others) = LOSSES[family], f"{request.task}/accuracy", arms
     compares = find_incomparable(loss, (key,)) is None
     margins = ", ".join(
         f"margin {MARGIN[unit]:g} {unit}" for unit in ("points", "nats") if compares or unit == "points"
     )
-    base = ["corpus=text", f"corpus.path={quote(question.text)}", f"task={question.task}", *question.base]
+    base = ["corpus=text", f"corpus.path={quote(request.text)}", f"task={request.task}", *request.base]
     lines = [
-        f"# {question.compared.replace(',', ' or ')}: which is better for {question.text} and {question.task}?",
-        f"# paribus run {question.name}",
-        f"study: {question.name}   # names the folders of runs and reports",
+        f"# {request.compared.replace(',', ' or ')}: which is better for {request.text} and {request.task}?",
+        f"# paribus run {request.name}",
+        f"study: {request.name}   # names the folders of runs and reports",
         f"family: {family}       # bert or t5; scale= chooses among its recipes",
         "base:               # settings of every arm",
         *(f"  - {_plain(text)}" for text in base),

@@ -1,6 +1,7 @@
-"""What a sweep will probably not decide as it is, and the command that would, told before anything is trained.
+"""What a sweep will cost, measured by a few steps of each arm, and what it will probably not decide as it is.
 
-The cost of a sweep, measured by a few steps of each arm.
+Costs count what arms share (stages, fine-tunings, trials of a search) once. The forecast names the command that would
+decide, before anything is trained.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from paribus.sweeps.expand import Expanded, Plan, expand, plan_budgets
 from paribus.sweeps.launchers.base import Ended, Events, Work, failure_reason
 from paribus.sweeps.launchers.local import Slot, Slots, machine_slots
 from paribus.sweeps.request import Request
-from paribus.sweeps.status import absent_lines, align
+from paribus.sweeps.status_table import absent_lines, align
 from paribus.sweeps.sweep import SCRATCH, TRIAL
 from paribus.sweeps.tune_arms import check_tuning
 from paribus.training.outlook import Outlook, foresee
@@ -31,48 +32,34 @@ from paribus.verdict.metrics import is_task
 if TYPE_CHECKING:
     from omegaconf import DictConfig
 
-
-class Prospect(NamedTuple):
-    """The arms whose runs will probably stay on the plateau, and the outlook of the one with the longest way to go."""
-
-    arms: tuple[str, ...]
-    worst: Outlook
-
-    def __str__(self) -> str:
-        return f"{', '.join(self.arms)} {self.worst}"
-
-
-def look_ahead(expanded: Expanded, budgets: Mapping[str, Mapping[str, Any]]) -> Prospect | None:
-    """The prospect of arms with these planned budgets, {arm: budget}; None if nothing speaks against their runs."""
-    if expanded.request.scale == TRIAL:
-        return None
-    found = {}
-    for arm, budget in budgets.items():
-        config = expanded.configs[arm]
-        if arm != SCRATCH and (outlook := foresee(plain(config), _tokens(budget, config))) is not None:
-            found[arm] = outlook
-    return Prospect(tuple(found), max(found.values(), key=lambda outlook: outlook.factor)) if found else None
-
-
-def _tokens(budget: Mapping[str, Any], config: Any) -> float:
-    """Input tokens that one member reads, in all its stages."""
-    return float(budget["tokens"]) / max(1, int(config.get("members", 1)))
-
-
-def command_with(request: Request, override: str) -> str:
-    """The command that runs a sweep with one more override, as a user types it."""
-    key = override.partition("=")[0]
-    kept = [text for text in request.overrides if text.partition("=")[0].lstrip("+") != key]
-    return " ".join([request.command("run"), *kept, override])
-
-
-def lengthens(request: Request, override: str) -> bool:
-    """Whether the override makes every arm longer: none of them sets a budget of its own."""
-    return bool(override) and not any(key.startswith("trainer") for key in request.sweep.declared)
-
-
 TRIALS = " (trials)"  # after the name of an arm: the runs of its search
 Measure = Callable[[Any], Mapping[str, Any]]
+
+
+def report(request: Request) -> str:
+    """Measure the arms, and describe the costs of each, of the sweep, and of each claim that needs fewer arms. Raises
+    UserError as `run_sweep` does.
+    """
+    expanded = expand(request)
+    slots = machine_slots(len(expanded.jobs), request.slots)
+    prices = price(expanded, slots)
+    lines = [write_costs(request, prices.of(), len(slots), prices.loading), *price_claims(prices, len(slots))]
+    lines += absent_lines(expanded.absent)
+    if (forecast := forecast_plateau(expanded, prices.budgets)) is not None:
+        lines += ["", f"{forecast}.", _advise(prices, forecast.worst, len(slots))]
+    return "\n".join(lines)
+
+
+def _advise(prices: Prices, outlook: Outlook, slots: int) -> str:
+    """To train longer, with the command that does and its cost."""
+    request, costs = prices.expanded.request, prices.of()
+    pretraining = ((cost.runs, prices.measured[cost.arm.removesuffix(TRIALS)]["pretrain_seconds"]) for cost in costs)
+    more = sum(runs * seconds * (outlook.factor - 1.0) for runs, seconds in pretraining)
+    total = prices.loading + (sum(cost.own_seconds for cost in costs) + more) / slots
+    advice = f"Train {outlook.factor:.1f} times as long, about {duration(total)}"
+    if lengthens(request, outlook.longer):
+        advice += f": `{command_with(request, outlook.longer)}`"
+    return f"{advice}."
 
 
 class Part(NamedTuple):
@@ -125,33 +112,6 @@ class Prices(NamedTuple):
         ]
 
 
-def report(request: Request) -> str:
-    """Measure the arms, and describe the costs of each, of the sweep, and of each claim that needs fewer arms. Raises
-    UserError as `run_sweep` does.
-    """
-    expanded = expand(request)
-    slots = machine_slots(len(expanded.jobs), request.slots)
-    prices = price(expanded, slots)
-    whole = text(request, prices.of(), len(slots), prices.loading)
-    ahead = _warn(prices, len(slots))
-    return "\n".join([whole, *price_claims(prices, len(slots)), *absent_lines(expanded.absent), *ahead])
-
-
-def _warn(prices: Prices, slots: int) -> list[str]:
-    """Lines on runs that will probably decide nothing, with the command that would decide and its cost."""
-    request, prospect = prices.expanded.request, look_ahead(prices.expanded, prices.budgets)
-    if prospect is None:
-        return []
-    longer = prospect.worst.factor - 1.0
-    whole = ((cost.runs, prices.measured[cost.arm.removesuffix(TRIALS)]) for cost in prices.of())
-    more = sum(runs * measured["pretrain_seconds"] * longer for runs, measured in whole)
-    seconds = prices.loading + (sum(cost.own_seconds for cost in prices.of()) + more) / slots
-    advice = f"Train {prospect.worst.factor:.1f} times as long, about {duration(seconds)}"
-    if lengthens(request, prospect.worst.longer):
-        advice += f": `{command_with(request, prospect.worst.longer)}`"
-    return ["", f"{prospect}.", f"{advice}."]
-
-
 def price(
     expanded: Expanded, slots: Sequence[Slot], planned: Plan | None = None, measure: Measure | None = None
 ) -> Prices:
@@ -178,20 +138,6 @@ def price(
     return Prices(expanded, budgets, *_measure_arms(configs, slots[: len(configs)]))
 
 
-def price_claims(prices: Prices, slots: int) -> list[str]:
-    """A line for each claim: the arms that it needs and their time; none if all claims need all arms."""
-    sweep, every = prices.expanded.request.sweep, prices.measured
-    rows, sentences = [["one claim alone", "time"]], [""]
-    for written in sweep.claims:
-        needed = sweep.find_needed(written)
-        if needed <= {SCRATCH, *every} and not every.keys() <= needed:
-            seconds = prices.loading + sum(cost.own_seconds for cost in prices.of(needed)) / slots
-            rows.append([f"arms={','.join(arm for arm in every if arm in needed)}", duration(seconds)])
-            sentences.append(sweep.sentences.get(written, Sentence()).says or written)
-    lines = [f"{row}  {sentence}".rstrip() for row, sentence in zip(align(rows), sentences, strict=True)]
-    return lines if len(rows) > 1 else []
-
-
 def _measure_arms(
     configs: Mapping[str, DictConfig], slots: Sequence[Slot]
 ) -> tuple[dict[str, Mapping[str, Any]], float]:
@@ -199,7 +145,7 @@ def _measure_arms(
     the seconds until the first process has loaded its libraries. Raises UserError for an arm that cannot be measured.
     """
     begun, loading = time.perf_counter(), list[float]()
-    with temporary_folder() as folder, bar("measuring", len(configs), "arm") as moved:
+    with temporary_folder() as folder, bar("measuring", len(configs), "arm") as progress:
         work = [
             Work(arm, (), folder / f"{at}.log", plain(config), partial(_measure, folder / f"{at}.json"))
             for at, (arm, config) in enumerate(configs.items())
@@ -208,7 +154,7 @@ def _measure_arms(
         def ended(end: Ended) -> None:
             if end.status:
                 raise UserError(failure_reason(end))
-            moved.update()
+            progress.update()
 
         heard = Counter[Path]()
         events = Events(
@@ -275,32 +221,80 @@ def _shared(budget: Mapping[str, Any], measured: Mapping[str, Any], known: set[s
     """
     stages: Mapping[str, float] = measured.get("stages", {})
     parts = zip(stages.items(), budget.get("stages", {}).values(), strict=True)
-    found = [
-        Part(*(value * (1 if name in known else 1 - 1 / runs) for value in (seconds, own["tokens"], own["flops"])))
-        for (name, seconds), own in parts
+    shared = [
+        Part(*(value * (1 if name in known else 1 - 1 / runs) for value in (seconds, spent["tokens"], spent["flops"])))
+        for (name, seconds), spent in parts
     ]
-    return Part(*map(sum, zip(*found, strict=True))) if found else Part()
+    return Part(*map(sum, zip(*shared, strict=True))) if shared else Part()
 
 
-def text(request: Request, found: Sequence[Cost], slots: int, loading: float = 0.0) -> str:
+def write_costs(request: Request, costs: Sequence[Cost], slots: int, loading: float = 0.0) -> str:
     """The costs as a table with a total; finished runs count too, and a stage that arms share once for each seed.
 
     Args:
         loading: seconds until the first runs start.
     """
-    header = ["arm", "runs", "steps", "tokens", "epochs", "FLOPs", "s/step", "time per run", "time"]
-    rows = [_row(cost) for cost in found]
-    runs, seconds = sum(cost.runs for cost in found), sum(cost.own_seconds for cost in found)
-    tokens = sum(cost.runs * (cost.tokens - cost.shared.tokens) for cost in found)
-    flops = sum(cost.runs * (cost.flops - cost.shared.flops) for cost in found)
+    rows = [["arm", "runs", "steps", "tokens", "epochs", "FLOPs", "s/step", "time per run", "time"]]
+    for cost in costs:
+        numbers = [f"{cost.tokens:.3g}", f"{cost.epochs:.1f}", f"{cost.flops:.3g}", f"{cost.step_seconds:.3f}"]
+        times = [duration(cost.seconds), duration(cost.own_seconds)]
+        rows.append([cost.arm, str(cost.runs), str(cost.steps), *numbers, *times])
+    runs, seconds = sum(cost.runs for cost in costs), sum(cost.own_seconds for cost in costs)
+    tokens = sum(cost.runs * (cost.tokens - cost.shared.tokens) for cost in costs)
+    flops = sum(cost.runs * (cost.flops - cost.shared.flops) for cost in costs)
     rows.append(["total", str(runs), "", f"{tokens:.3g}", "", f"{flops:.3g}", "", "", duration(seconds)])
     beside = f"{slots} runs side by side" if slots > 1 else "one run at a time"
     loads = f", {duration(loading)} of it to load libraries" if loading >= 1.0 else ""
     end = f"about {duration(loading + seconds / slots)} on this machine, {beside}{loads}"
-    return "\n".join([f"{request.named} at scale={request.scale}", *align([header, *rows]), end])
+    return "\n".join([f"{request.named} at scale={request.scale}", *align(rows), end])
 
 
-def _row(cost: Cost) -> list[str]:
-    numbers = [f"{cost.tokens:.3g}", f"{cost.epochs:.1f}", f"{cost.flops:.3g}", f"{cost.step_seconds:.3f}"]
-    times = [duration(cost.seconds), duration(cost.own_seconds)]
-    return [cost.arm, str(cost.runs), str(cost.steps), *numbers, *times]
+def price_claims(prices: Prices, slots: int) -> list[str]:
+    """A line for each claim: the arms that it needs and their time; none if all claims need all arms."""
+    sweep, every = prices.expanded.request.sweep, prices.measured
+    rows, sentences = [["one claim alone", "time"]], [""]
+    for written in sweep.claims:
+        needed = sweep.find_needed(written)
+        if needed <= {SCRATCH, *every} and not every.keys() <= needed:
+            seconds = prices.loading + sum(cost.own_seconds for cost in prices.of(needed)) / slots
+            rows.append([f"arms={','.join(arm for arm in every if arm in needed)}", duration(seconds)])
+            sentences.append(sweep.sentences.get(written, Sentence()).says or written)
+    lines = [f"{row}  {sentence}".rstrip() for row, sentence in zip(align(rows), sentences, strict=True)]
+    return lines if len(rows) > 1 else []
+
+
+class PlateauForecast(NamedTuple):
+    """The arms whose runs will probably stay on the plateau, and the outlook of the one with the longest way to go."""
+
+    arms: tuple[str, ...]
+    worst: Outlook
+
+    def __str__(self) -> str:
+        return f"{', '.join(self.arms)} {self.worst}"
+
+
+def forecast_plateau(expanded: Expanded, budgets: Mapping[str, Mapping[str, Any]]) -> PlateauForecast | None:
+    """Of arms with these planned budgets, {arm: budget}; None if nothing speaks against their runs."""
+    if expanded.request.scale == TRIAL:
+        return None
+    outlooks = {}
+    for arm, budget in budgets.items():
+        config = expanded.configs[arm]
+        tokens = float(budget["tokens"]) / max(1, int(config.get("members", 1)))  # that one member reads, in all stages
+        if arm != SCRATCH and (outlook := foresee(plain(config), tokens)) is not None:
+            outlooks[arm] = outlook
+    if not outlooks:
+        return None
+    return PlateauForecast(tuple(outlooks), max(outlooks.values(), key=lambda outlook: outlook.factor))
+
+
+def command_with(request: Request, override: str) -> str:
+    """The command that runs a sweep with one more override, as a user types it."""
+    key = override.partition("=")[0]
+    kept = [text for text in request.overrides if text.partition("=")[0].lstrip("+") != key]
+    return " ".join([request.command("run"), *kept, override])
+
+
+def lengthens(request: Request, override: str) -> bool:
+    """Whether the override makes every arm longer: none of them sets a budget of its own."""
+    return bool(override) and not any(key.startswith("trainer") for key in request.sweep.declared_keys)

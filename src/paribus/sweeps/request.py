@@ -14,7 +14,7 @@ from paribus.core.config import SCALE as USUAL_SCALE
 from paribus.core.errors import UserError
 from paribus.core.files import read_name
 from paribus.runs import store
-from paribus.sweeps import sweep as sweeps
+from paribus.sweeps import sweep_file
 from paribus.sweeps.sweep import Sweep
 from paribus.sweeps.tuning import Tune
 from paribus.verdict.power import MOST_SEEDS
@@ -23,13 +23,13 @@ from paribus.verdict.sequential import FIRST, MOST
 MOST_LOOKS = 100  # seeds at the last look: the levels of more take minutes
 
 
-def _slots(value: str) -> int | None:
+def _read_slots(value: str) -> int | None:
     return None if value in ("auto", "null") else whole(1)(value)
 
 
-def _seeds(value: str) -> tuple[int, ...]:
-    if found := re.fullmatch(r"range\((\d+),\s*(\d+)\)", value):
-        seeds: Sequence[int] = range(int(found[1]), int(found[2]))
+def _read_seeds(value: str) -> tuple[int, ...]:
+    if span := re.fullmatch(r"range\((\d+),\s*(\d+)\)", value):
+        seeds: Sequence[int] = range(int(span[1]), int(span[2]))
     else:
         seeds = list(dict.fromkeys(int(seed) if seed.isdecimal() else -1 for seed in names(value)))
     if seeds[MOST_SEEDS:]:
@@ -45,7 +45,7 @@ def scales() -> list[str]:
 
 
 SWEEP = Positional(
-    "SWEEP", "a sweep by name (`paribus run --help` lists them), or the path of a sweep file", choices=sweeps.names
+    "SWEEP", "a sweep by name (`paribus run --help` lists them), or the path of a sweep file", choices=sweep_file.names
 )
 SCALE = Option(
     "scale", "size of model and data: test, smoke, cpu, gpu or paper", USUAL_SCALE, read_name, choices=scales
@@ -55,10 +55,10 @@ STUDY: Option[str | None] = Option(
 )
 ARMS: Option[tuple[str, ...] | None] = Option("arms", "only these arms: a,b", None, names, shown="all", config="arm")
 SEEDS: Option[tuple[int, ...] | None] = Option(
-    "seeds", "only these seeds: 0,1,2 or range(0,5)", None, _seeds, shown="those of the scale", config="seed"
+    "seeds", "only these seeds: 0,1,2 or range(0,5)", None, _read_seeds, shown="those of the scale", config="seed"
 )
 SLOTS: Option[int | None] = Option(
-    "slots", "how many runs train at once", None, _slots, shown="auto", choices=lambda: ["auto"]
+    "slots", "how many runs train at once", None, _read_slots, shown="auto", choices=lambda: ["auto"]
 )
 RUNS = Option("runs", "folder of the runs", Path("runs"), folder, config="paths.runs", old=("run_dir",))
 RESULTS = Option("results", "folder of committed results, which count as finished runs", store.RESULTS, folder)
@@ -130,7 +130,7 @@ class Request(NamedTuple):
 
     def command(self, verb: str) -> str:
         """A verb's command line for this sweep, its scale and its folders, as a user types it."""
-        name = self.sweep.path.stem if self.sweep.path.stem in sweeps.names() else str(self.sweep.path)
+        name = self.sweep.path.stem if self.sweep.path.stem in sweep_file.names() else str(self.sweep.path)
         study = "" if self.study is None else f" study={self.study}"
         runs = "" if self.runs == RUNS.default else f" runs={self.runs}"
         results = "" if self.results == RESULTS.default or verb == "run" else f" results={self.results}"
@@ -155,13 +155,21 @@ def request_of(given: Arguments, sweep: str | None = None) -> Request:
     """
     if refused := [key for key in given.overrides if key in (*PRESETS, "sweep", "sweep_hash")]:
         raise UserError(f"{refused[0]}= belongs to the sweep file", "copy the file and change the copy")
-    if found := next((one for text in given.argv if (one := re.fullmatch(r"seeds=([1-9]\d*)", text))), None):
-        mend = f"write seed={found[1]} for the seed {found[1]} alone, or seeds=range(0,{found[1]}) for that many"
-        raise UserError(f"seeds={found[1]} can be read in two ways", mend)
+    for argument in given.argv:
+        if single := re.fullmatch(r"seeds=([1-9]\d*)", argument):
+            mend = f"write seed={single[1]} for the seed {single[1]} alone, or seeds=range(0,{single[1]}) for that many"
+            raise UserError(f"seeds={single[1]} can be read in two ways", mend)
     config = given.config(CACHE, LAUNCHER)
     launcher = [override for override in config if re.match(r"\+{0,2}launcher[.=]", override)]
+    chosen = sweep_file.load(sweep or given[SWEEP]).at(given[SCALE])
+    most = None
+    if given[UNTIL_DECIDED]:
+        given.refuse([SEEDS], f"and {UNTIL_DECIDED.label} exclude each other", "it adds seeds as needed")
+        most = given[MAX_SEEDS]
+    else:
+        given.refuse([MAX_SEEDS], f"needs {UNTIL_DECIDED.label}", f"add {UNTIL_DECIDED.label}, or give seeds=")
     return Request(
-        sweep=sweeps.load(sweep or given[SWEEP]).at(given[SCALE]),
+        sweep=chosen,
         scale=given[SCALE],
         overrides=tuple(override for override in config if override not in launcher),
         slots=given[SLOTS],
@@ -172,14 +180,6 @@ def request_of(given: Arguments, sweep: str | None = None) -> Request:
         keep=RESULTS in given,
         study=given[STUDY],
         tune=given[TUNE],
-        most=_most(given),
+        most=most,
         launcher=tuple(launcher),
     )
-
-
-def _most(given: Arguments) -> int | None:
-    if not given[UNTIL_DECIDED]:
-        given.refuse([MAX_SEEDS], f"needs {UNTIL_DECIDED.label}", f"add {UNTIL_DECIDED.label}, or give seeds=")
-        return None
-    given.refuse([SEEDS], f"and {UNTIL_DECIDED.label} exclude each other", "it adds seeds as needed")
-    return given[MAX_SEEDS]

@@ -16,14 +16,16 @@ from paribus.core.errors import UserError
 from paribus.core.files import check_room, read_end
 from paribus.core.processes import ranks_of
 from paribus.runs import store
+from paribus.runs.folder import POINTER, find_finished, is_locked, read_last_step, shelf_of, write_failure
 from paribus.runs.identity import Identity
+from paribus.runs.manifest import Manifest, find_manifest, read_manifest, write_manifest
 from paribus.runs.provenance import check_text
 from paribus.runs.record import Record
 from paribus.sweeps.expand import Expanded, Plan, expand, plan_budgets
 from paribus.sweeps.launchers.base import Demand, Ended, Events, Launcher, Work, failure_reason
-from paribus.sweeps.plan import command_with, lengthens, look_ahead
+from paribus.sweeps.plan import command_with, forecast_plateau, lengthens
 from paribus.sweeps.request import Request
-from paribus.sweeps.status import Board, Cell, absent_lines, choose_values, show_live
+from paribus.sweeps.status_table import SweepStatus, absent_lines, choose_values, show_live
 from paribus.sweeps.sweep import SCRATCH, TRIAL, Job
 from paribus.sweeps.tune_arms import apply_tuning, check_tuning, tune_arms
 from paribus.sweeps.tuning import Tuning
@@ -56,23 +58,24 @@ def run_sweep(
     Raises:
         UserError: if the audit, the budgets or the data forbid the sweep, before any training step.
     """
-    means = (build(compose_launcher(request.launcher)), train or _train, command or train_command)
+    launcher, train, command = build(compose_launcher(request.launcher)), train or _train, command or train_command
     expanded, tuning = expand(request), Tuning()
     for root in (request.runs, *([request.results / request.scale] if request.keep else [])):
         check_room(root / request.named / f"{request.scale}.json")
     if request.tuned is not None:
         check_tuning(expanded, request.tuned)
-        planned = plan_budgets(expanded, plan)
+        budgets = plan_budgets(expanded, plan)
 
         def run_trials(trials: Expanded) -> dict[str, Record | None]:
-            done = _SweepRun(trials, {name: planned[name.rpartition(".")[0]] for name in trials.configs}, *means)
-            done.run()
-            return {job.label: done.find(job) for job in trials.jobs}
+            planned = {name: budgets[name.rpartition(".")[0]] for name in trials.configs}
+            runs = _SweepRun(trials, planned, launcher, train, command)
+            runs.run()
+            return {job.label: runs.find(job) for job in trials.jobs}
 
         tuning = tune_arms(expanded, request.tuned, run_trials)
         _tell_ends(tuning, request.sweep.path)
         expanded = expand(request._replace(sweep=apply_tuning(request.sweep, tuning)))
-    runs = _SweepRun(expanded, plan_budgets(expanded, plan), *means, tuning)
+    runs = _SweepRun(expanded, plan_budgets(expanded, plan), launcher, train, command, tuning)
     status = runs.run()
     if request.scale != TRIAL:
         _tell_plateaus(runs.courses)
@@ -82,8 +85,8 @@ def run_sweep(
 def _tell_ends(tuning: Tuning, path: Path) -> None:
     """Say before the table is run which arms chose a value at an end of the space that was searched."""
     ends = dict[str, list[str]]()
-    for arm, found in tuning.arms.items():
-        for said in found.at_end:
+    for arm, tuned in tuning.arms.items():
+        for said in tuned.at_end:
             ends.setdefault(said, []).append(arm)
     for said, arms in ends.items():
         say(f"{', '.join(arms)}: {said}. To search further, stop this run and widen tune.space in {path}.")
@@ -104,12 +107,6 @@ def _train(described: Run) -> Path:
     return run(described)
 
 
-def _choose_precision(accelerator: str) -> str:
-    from paribus.training.profile import choose_precision
-
-    return choose_precision("auto", accelerator)
-
-
 def train_command(job: Job) -> list[str]:
     """The command line that trains one run in its own process."""
     return [sys.executable, "-m", "paribus", "train", *job.overrides]
@@ -128,7 +125,7 @@ class _SweepRun:
     train: Train
     command: Command
     tuning: Tuning = field(default_factory=Tuning)
-    board: Board = field(init=False)
+    status: SweepStatus = field(init=False)
     identities: dict[str, Identity] = field(init=False)
     shelves: dict[str, set[Path]] = field(init=False)
     failures: dict[str, str] = field(default_factory=dict)
@@ -137,12 +134,13 @@ class _SweepRun:
     def __post_init__(self) -> None:
         request = self.request
         title = f"{request.named} at scale={request.scale}"
-        self.board = Board(title, self.expanded.jobs, request.sweep.asked, absent=self.expanded.absent)
+        columns = request.sweep.claimed_columns
+        self.status = SweepStatus(title, self.expanded.jobs, columns, absent=self.expanded.absent)
         self.courses = {job.arm: [] for job in self.expanded.jobs}
         stages = {job.label: self.expanded.stages(job) for job in self.expanded.everything}
-        self.identities = {label: own[-1] for label, own in stages.items()}
+        self.identities = {label: of_run[-1] for label, of_run in stages.items()}
         self.shelves = {
-            label: {store.shelf(request.runs, each.pretrain) for each in own} for label, own in stages.items()
+            label: {shelf_of(request.runs, stage.pretrain) for stage in of_run} for label, of_run in stages.items()
         }
 
     @property
@@ -160,40 +158,45 @@ class _SweepRun:
         Raises UserError if the study holds another sweep or is of another text, or if a seed's runs would differ in
         precision.
         """
+        request = self.request
         self._check_study()
-        self._check_text()
+        corpora = {arm: plain(config.corpus) for arm, config in self.expanded.configs.items()}
+        check_text(request.runs, request.named, request.scale, self.identities, corpora)
         self._write_manifest()
-        found = {job.label: record for job in self.expanded.jobs if (record := self.find(job)) is not None}
-        pending = [job for job in self.expanded.jobs if job.label not in found]
-        self._check_precision(pending, found.values())
+        records = {job.label: record for job in self.expanded.jobs if (record := self.find(job)) is not None}
+        pending = [job for job in self.expanded.jobs if job.label not in records]
+        self._check_precision(pending, records.values())
         for line in absent_lines(self.expanded.absent):
             say(line)
         for job in self.expanded.jobs:
-            if job.label in found:
-                self._skip(job, found[job.label])
+            if (record := records.get(job.label)) is not None:
+                self._add_course(job, record)
+                self.status.set(job.label, "found" if record.done else record.status, metrics=record.metrics)
+                mark, why = ("✓", "") if record.done else ("✗", f" {record.status}")
+                say(f"{mark} {job.label} found{why} ({self.identities[job.label].signature[:6]}), skipped")
         if pending:
-            self._look_ahead({job.arm for job in pending})
-            with show_live(self.board):
-                if self.request.scale == TRIAL and not self.launcher.remote:
+            self._warn_of_plateau({job.arm for job in pending})
+            with show_live(self.status):
+                if request.scale == TRIAL and not self.launcher.remote:
                     self._run_here(pending)
                 else:
                     self._run_in_pool(pending)
         return self._report()
 
-    def _look_ahead(self, arms: Collection[str]) -> None:
+    def _warn_of_plateau(self, arms: Collection[str]) -> None:
         """Say which of the arms will probably stay on the plateau of a trivial model."""
         request = self.request
-        prospect = look_ahead(self.expanded, {arm: own for arm, own in self.budgets.items() if arm in arms})
-        if prospect is None or store.is_trial_study(request.named):
+        forecast = forecast_plateau(self.expanded, {arm: plan for arm, plan in self.budgets.items() if arm in arms})
+        if forecast is None or store.is_trial_study(request.named):
             return
-        longer = prospect.worst.longer
+        longer = forecast.worst.longer
         how = f": `{command_with(request, longer)}`" if lengthens(request, longer) else ""
-        say(f"{prospect}. Train {prospect.worst.factor:.1f} times as long{how}")
+        say(f"{forecast}. Train {forecast.worst.factor:.1f} times as long{how}")
 
     def _check_study(self) -> None:
         """Raise UserError if the study holds runs of other arms alone: writing its manifest would hide them."""
         request = self.request
-        manifest = store.find_manifest(request.roots, request.named, request.scale)
+        manifest = find_manifest(request.roots, request.named, request.scale)
         if manifest is None or store.is_trial_study(request.named):  # arms are searched one after another
             return
         held = manifest.arms() - {SCRATCH}
@@ -201,19 +204,16 @@ class _SweepRun:
             what = f"study={request.named} holds runs of another sweep ({', '.join(sorted(held))})"
             raise UserError(what, "choose another name with study=NAME")
 
-    def _check_text(self) -> None:
-        request = self.request
-        corpora = {arm: plain(config.corpus) for arm, config in self.expanded.configs.items()}
-        check_text(request.runs, request.named, request.scale, self.identities, corpora)
-
-    def _check_precision(self, pending: Sequence[Job], found: Iterable[Record]) -> None:
+    def _check_precision(self, pending: Sequence[Job], records: Iterable[Record]) -> None:
         """Raise UserError if `auto` would train a run in another precision than the finished runs of its seed."""
-        finished = {record.seed: record for record in found if record.done and record.precision}
+        finished = {record.seed: record for record in records if record.done and record.precision}
         for job in pending:
             profile = self.expanded.config(job).profile
             if self.launcher.remote or job.seed not in finished or profile.precision != "auto":
                 continue
-            here, other = _choose_precision(profile.accelerator), finished[job.seed]
+            from paribus.training.profile import choose_precision  # imports torch
+
+            here, other = choose_precision("auto", profile.accelerator), finished[job.seed]
             if here != other.precision:
                 raise UserError(
                     f"{other.label} was trained in {other.precision}, and {job.label} would be trained in {here} here",
@@ -223,7 +223,7 @@ class _SweepRun:
 
     def _write_manifest(self) -> None:
         request = self.request
-        manifest = store.Manifest(
+        manifest = Manifest(
             sweep_hash=request.sweep.hash(request.scale),
             overrides=list(request.overrides),
             runs={label: identity.signature for label, identity in self.identities.items()},
@@ -232,24 +232,17 @@ class _SweepRun:
             absent=dict(self.expanded.absent),
             until=request.until,
         )
-        store.write_manifest(request.runs, request.named, request.scale, manifest)
+        write_manifest(request.runs, request.named, request.scale, manifest)
         if request.keep and request.until is not None:
             self._keep_manifest()
-
-    def _skip(self, job: Job, record: Record) -> None:
-        self._follow(job, record)
-        state, mark = ("found", "✓") if record.done else (record.status, "✗")
-        self.board.set(job.label, state, metrics=record.metrics)
-        why = "" if record.done else f" {record.status}"
-        say(f"{mark} {job.label} found{why} ({self.identities[job.label].signature[:6]}), skipped")
 
     def find(self, job: Job) -> Record | None:
         """The record of a finished run: in its own folder, or among the kept results."""
         identity, request = self.identities[job.label], self.request
-        own = store.find_finished(identity.folder, identity.signature)
-        if own is not None and request.keep:
+        record = find_finished(identity.folder, identity.signature)
+        if record is not None and request.keep:
             self._keep(identity)
-        return own or store.find_kept(request.results / request.scale, job.study, identity.folder)
+        return record or store.find_kept(request.results / request.scale, job.study, identity.folder)
 
     def _keep(self, identity: Identity) -> None:
         store.keep(identity.folder, self.request.results / self.request.scale, self.request.named)
@@ -257,13 +250,13 @@ class _SweepRun:
 
     def _keep_manifest(self) -> None:
         request = self.request
-        if (manifest := store.read_manifest(request.runs, request.named, request.scale)) is not None:
+        if (manifest := read_manifest(request.runs, request.named, request.scale)) is not None:
             kept = manifest._replace(overrides=store.portable_overrides(manifest.overrides))
-            store.write_manifest(request.results / request.scale, request.named, request.scale, kept)
+            write_manifest(request.results / request.scale, request.named, request.scale, kept)
 
     def _run_here(self, pending: Sequence[Job]) -> None:
         for job in pending:
-            self.board.set(job.label, "running")
+            self.status.set(job.label, "running")
             error = ""
             try:
                 self.train(self.expanded.run_of(job))
@@ -280,49 +273,51 @@ class _SweepRun:
         )
         demand = Demand(len(self.expanded.jobs), request.slots, ranks, request.runs / request.named)
         pool = self.launcher.open(demand)
-        self.board.slots = pool.size
+        self.status.slots = pool.size
         threads = None if pool.threads is None else max(1, pool.threads // ranks)
         last_reading = time.monotonic()
 
         def started(work: Work, place: str) -> None:
-            self.board.begun[work.label] = time.time(), self.board.cells.get(work.label, Cell()).share
-            self.board.set(work.label, "running")
-            self.board.note(f"▶ {work.label} started in {place}")
+            self.status.begun[work.label] = time.time(), self.status.cell(jobs[work.label]).share
+            self.status.set(work.label, "running")
+            self.status.note(f"▶ {work.label} started in {place}")
 
         def requeued(work: Work) -> None:
             self._read_progress(pending)
-            self.board.set(work.label, "stopped", self.board.cells[work.label].share)
-            self.board.note(f"‖ {work.label} is back in the queue")
+            self.status.set(work.label, "stopped", self.status.cells[work.label].share)
+            self.status.note(f"‖ {work.label} is back in the queue")
 
         def ended(end: Ended) -> None:
-            self.board.durations[end.work.label] = end.seconds
+            self.status.durations[end.work.label] = end.seconds
             self._read_progress(pending)
             self._finish(jobs[end.work.label], failure_reason(end) if end.status else "", end)
 
         def idle() -> None:
             nonlocal last_reading
-            if time.monotonic() - last_reading > (EVERY if self.board.live is None else REFRESH):
+            if time.monotonic() - last_reading > (EVERY if self.status.live is None else REFRESH):
                 last_reading = time.monotonic()
                 self._read_progress(pending)
-                if self.board.live is None:
+                if self.status.live is None:
                     say(self._describe_running(pending))
 
         events = Events(started, requeued, ended, idle, self._is_held)
-        pool.run([self._work(job, threads) for job in pending], events)
+        pool.run([self._make_work(job, threads) for job in pending], events)
 
     def _is_held(self, work: Work) -> bool:
         """Whether a run would wait: for itself in another process, or for what it shares with a running one."""
-        own = self.identities[work.label]
-        running = [label for label, cell in self.board.cells.items() if cell.state == "running"]
-        if store.is_locked(own.folder) or any(self.identities[label].signature == own.signature for label in running):
+        identity = self.identities[work.label]
+        running = [label for label, cell in self.status.cells.items() if cell.state == "running"]
+        if is_locked(identity.folder):
+            return True
+        if any(self.identities[label].signature == identity.signature for label in running):
             return True
         begun = set[Path]().union(*(self.shelves[label] for label in running))
         return any(
-            store.is_locked(shelf) or (shelf in begun and not (shelf / store.POINTER).is_file())
+            is_locked(shelf) or (shelf in begun and not (shelf / POINTER).is_file())
             for shelf in self.shelves[work.label]
         )
 
-    def _work(self, job: Job, threads: int | None) -> Work:
+    def _make_work(self, job: Job, threads: int | None) -> Work:
         config, command = plain(self.expanded.config(job)), tuple(self.command(job))
         if config["profile"]["threads"] is None and threads is not None:
             config["profile"]["threads"] = threads
@@ -333,38 +328,37 @@ class _SweepRun:
     def _read_progress(self, pending: Sequence[Job]) -> None:
         """Update the shares of the running cells from their learning curves."""
         for job in pending:
-            cell = self.board.cells.get(job.label)
-            if cell is not None and cell.state == "running" and (total := self.steps.get(job.arm)):
-                step = store.read_last_step(self.identities[job.label].folder)
-                self.board.set(job.label, "running", min(1.0, step / total))
+            if self.status.cell(job).state == "running" and (total := self.steps.get(job.arm)):
+                step = read_last_step(self.identities[job.label].folder)
+                self.status.set(job.label, "running", min(1.0, step / total))
 
     def _describe_running(self, pending: Sequence[Job]) -> str:
         """The phase of each running job and the state of all, as one line."""
-        running = [job for job in pending if self.board.cells.get(job.label, Cell()).state == "running"]
-        return "; ".join([*map(self._describe_phase, running), self.board.summary()])
-
-    def _describe_phase(self, job: Job) -> str:
-        """A run's last progress report (see `training.callbacks.Bar`)."""
-        told = [line for line in read_end(self.identities[job.label].folder / LOG) if line.startswith(f"{job.label} ")]
-        return told[-1] if told else f"{job.label} runs"
+        phases = []
+        for job in pending:
+            if self.status.cell(job).state == "running":  # the last progress report, see `training.callbacks.Bar`
+                log = read_end(self.identities[job.label].folder / LOG)
+                reports = [line for line in log if line.startswith(f"{job.label} ")]
+                phases.append(reports[-1] if reports else f"{job.label} runs")
+        return "; ".join([*phases, self.status.summary()])
 
     def _finish(self, job: Job, error: str, end: Ended | None = None) -> None:
         """Report how a run ended. Record a failure; keep a result if the request says so."""
         identity = self.identities[job.label]
-        record = store.find_finished(identity.folder, identity.signature)
+        record = find_finished(identity.folder, identity.signature)
         if record is None:
             self._fail(job, error or "no record with this signature; did a file change during the run?", end)
             return
-        self._follow(job, record)
+        self._add_course(job, record)
         if self.request.keep:
             self._keep(identity)
-        self.board.set(job.label, record.status, metrics=record.metrics)
+        self.status.set(job.label, record.status, metrics=record.metrics)
         took = f" in {duration(end.seconds)}" if end else ""
-        values = choose_values(record.metrics, self.board.columns) if record.done else {}
+        values = choose_values(record.metrics, self.status.columns) if record.done else {}
         shown = ", ".join(f"{column} {write_value(column, value)}" for column, value in values.items())
         mark = "✓" if record.done else "✗"
-        self.board.note(
-            f"{mark} {job.label} {record.status}{took}{': ' if shown else ''}{shown} [{self.board.summary()}]"
+        self.status.note(
+            f"{mark} {job.label} {record.status}{took}{': ' if shown else ''}{shown} [{self.status.summary()}]"
         )
 
     def _fail(self, job: Job, error: str, end: Ended | None) -> None:
@@ -379,23 +373,23 @@ class _SweepRun:
             sweep_hash=request.sweep.hash(request.scale),
             data=identity.data,
         )
-        store.write_failure(identity.folder, run, error)
+        write_failure(identity.folder, run, error)
         self.failures[job.label] = error + (f" (log: {end.work.log})" if end else "")
-        self.board.set(job.label, "failed")
-        self.board.note(f"✗ {job.label} failed: {self.failures[job.label]}")
+        self.status.set(job.label, "failed")
+        self.status.note(f"✗ {job.label} failed: {self.failures[job.label]}")
 
-    def _follow(self, job: Job, record: Record) -> None:
+    def _add_course(self, job: Job, record: Record) -> None:
         if record.done and record.own:
             self.courses[job.arm].append(read_course(record.own))
 
     def _report(self) -> int:
-        board = self.board
-        new = board.count("done", "diverged")
-        say(f"{board.title}: {board.summary()} ({board.count('found')} found, {new} new)")
+        status = self.status
+        new = status.count("done", "diverged")
+        say(f"{status.title}: {status.summary()} ({status.count('found')} found, {new} new)")
         for label, error in self.failures.items():
             say(f"✗ {label} failed: {error}")
         if self.failures:
             say("Run the same command again to retry the failed runs.")
-        if diverged := [job.label for job in board.jobs if board.cells[job.label].state == "diverged"]:
+        if diverged := [job.label for job in status.jobs if status.cell(job).state == "diverged"]:
             say(f"✗ diverged and left out of the table's means: {', '.join(diverged)}")
         return 1 if self.failures or diverged else 0

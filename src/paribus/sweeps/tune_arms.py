@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from paribus.core.checksums import digest
 from paribus.core.config import compose
 from paribus.core.errors import UserError, located
 from paribus.runs import store
+from paribus.runs.manifest import find_manifest, read_manifest
 from paribus.runs.record import Record
-from paribus.sweeps.expand import Expanded, own_overrides
+from paribus.sweeps.expand import Expanded, user_overrides
 from paribus.sweeps.request import Request
 from paribus.sweeps.sweep import SCRATCH, Job, Sweep, arm_overrides, merge
-from paribus.sweeps.tuning import ArmTuning, Rounds, Trial, TrialRun, Tune, Tuning, Values, trial_name, value_overrides
+from paribus.sweeps.tuning import ArmTuning, Trial, TrialRun, Tune, Tuning, trial_name, value_overrides
 from paribus.verdict.metrics import is_task, lower_is_better
 
 Train = Callable[[Expanded], Mapping[str, Record | None]]  # does the runs; {label: record, None after a failure}
@@ -46,31 +48,30 @@ def tune_arms(expanded: Expanded, tune: Tune, train: Train) -> Tuning:
 
     Raises UserError if no trial of an arm has a value.
     """
-    before = read_tuning(expanded.request, tune)
-    requested = {expanded.request.sweep.baseline if job.arm == SCRATCH else job.arm for job in expanded.jobs}
-    arms = [arm for arm in expanded.request.sweep.arms if arm in requested]
+    request, sweep = expanded.request, expanded.request.sweep
+    before = read_tuning(request, tune)
+    requested = {sweep.baseline if job.arm == SCRATCH else job.arm for job in expanded.jobs}
+    arms = [arm for arm in sweep.arms if arm in requested]
     tried: dict[str, list[Trial]] = {arm: [] for arm in arms}
-    seeds = {arm: int(digest([expanded.request.sweep.study, arm, "tune"], 8), 16) for arm in arms}
-    rounds = {arm: tune.rounds(seeds[arm]) for arm in arms}
-    batches = {arm: next(own) for arm, own in rounds.items()}
+    rounds = {arm: tune.rounds(seed=int(digest([sweep.study, arm, "tune"], 8), 16)) for arm in arms}
+    batches = {arm: next(rounds[arm]) for arm in arms}
     while batches:
         trials = {
             arm: [Trial(len(tried[arm]) + at, values) for at, values in enumerate(batch)]
             for arm, batch in batches.items()
         }
+        batches = {}
         for arm, done in _run_trials(expanded, tune, trials, before, train).items():
             tried[arm] += done
-            batches[arm] = _next_batch(rounds[arm], [_loss(tune, trial) for trial in done])
-        batches = {arm: batch for arm, batch in batches.items() if batch}
-    found = {**before.arms, **{arm: _choose(tune, arm, trials) for arm, trials in tried.items()}}
-    return Tuning(tune.to_json(), {arm: found[arm] for arm in expanded.request.sweep.arms if arm in found})
-
-
-def _next_batch(rounds: Rounds, losses: Sequence[float]) -> list[Values]:
-    try:
-        return rounds.send(losses)
-    except StopIteration:
-        return []
+            with suppress(StopIteration):
+                batches[arm] = rounds[arm].send([_loss(tune, trial) for trial in done])
+    tuned = dict(before.arms)
+    for arm, trials_of_arm in tried.items():
+        best = min(trials_of_arm, key=lambda trial: _loss(tune, trial))
+        if best.value is None:
+            raise UserError(f"no trial of {arm} ended with {tune.on}", "fix what failed, or change tune.space")
+        tuned[arm] = ArmTuning(best.values, trials_of_arm)
+    return Tuning(tune.to_json(), {arm: tuned[arm] for arm in sweep.arms if arm in tuned})
 
 
 def _run_trials(
@@ -79,53 +80,27 @@ def _run_trials(
     """Run the new trials of {arm: trials}; returns the trials with their runs and values."""
     opened = expand_trials(expanded, tune, trials)
     signatures = {job: opened.identity(job).signature for job in opened.jobs}
-    earlier = (run for found in before.arms.values() for trial in found.trials for run in trial.runs)
+    earlier = (run for tuned in before.arms.values() for trial in tuned.trials for run in trial.runs)
     known = {run.signature: run for run in earlier if run.status != "failed"}
     left = [job for job in opened.jobs if signatures[job] not in known]
     records = train(replace(opened, jobs=left)) if left else {}
 
+    def read_run(job: Job) -> TrialRun:
+        if (run := known.get(signatures[job])) is not None:
+            return run
+        record = records.get(job.label)
+        status = "failed" if record is None else record.status
+        value = record.metrics.get(tune.on) if record is not None and status == "done" else None
+        finite = isinstance(value, int | float) and math.isfinite(value)
+        return TrialRun(job.seed, signatures[job], status, value if finite else None)
+
     def finish(arm: str, trial: Trial) -> Trial:
-        jobs = [job for job in opened.jobs if job.arm == trial_name(arm, trial.number)]
-        runs = [
-            known.get(signatures[job]) or _read_run(job, signatures[job], records.get(job.label), tune.on)
-            for job in jobs
-        ]
+        runs = [read_run(job) for job in opened.jobs if job.arm == trial_name(arm, trial.number)]
         values = [run.value for run in runs if run.value is not None]
         mean = math.fsum(values) / len(values) if len(values) == len(runs) else None
         return replace(trial, runs=runs, value=mean)
 
     return {arm: [finish(arm, trial) for trial in batch] for arm, batch in trials.items()}
-
-
-def _read_run(job: Job, signature: str, record: Record | None, on: str) -> TrialRun:
-    status = "failed" if record is None else record.status
-    value = record.metrics.get(on) if record is not None and status == "done" else None
-    finite = isinstance(value, int | float) and math.isfinite(value)
-    return TrialRun(job.seed, signature, status, value if finite else None)
-
-
-def expand_trials(expanded: Expanded, tune: Tune, trials: Mapping[str, Sequence[Trial]]) -> Expanded:
-    """The runs of {arm: trials}, composed; without tasks unless the tuned column is a task's."""
-    study = store.trial_study(expanded.request.named)
-    request = expanded.request._replace(study=study, keep=False, until=None)
-    own, tasks = own_overrides(expanded.request), () if is_task(tune.on) else ("task=none",)
-    settings = {
-        (name := trial_name(arm, trial.number)): merge(
-            arm_overrides(request.sweep, request.scale, arm, own),
-            value_overrides(trial.values),
-            tasks,
-            (f"study={study}", f"arm={name}"),
-        )
-        for arm, batch in trials.items()
-        for trial in batch
-    }
-    jobs = [
-        Job(study, name, seed, (*overrides, f"seed={seed}"))
-        for seed in tune.seeds
-        for name, overrides in settings.items()
-    ]
-    configs = {name: compose(overrides) for name, overrides in settings.items()}
-    return Expanded(request, jobs, configs, {}, jobs, {})
 
 
 def _loss(tune: Tune, trial: Trial) -> float:
@@ -135,22 +110,39 @@ def _loss(tune: Tune, trial: Trial) -> float:
     return trial.value if lower_is_better(tune.on) else -trial.value
 
 
-def _choose(tune: Tune, arm: str, trials: list[Trial]) -> ArmTuning:
-    best = min(trials, key=lambda trial: _loss(tune, trial))
-    if best.value is None:
-        raise UserError(f"no trial of {arm} ended with {tune.on}", "fix what failed, or change tune.space")
-    return ArmTuning(best.values, trials)
+def expand_trials(expanded: Expanded, tune: Tune, trials: Mapping[str, Sequence[Trial]]) -> Expanded:
+    """The runs of {arm: trials}, composed; without tasks unless the tuned column is a task's."""
+    study = store.trial_study(expanded.request.named)
+    request = expanded.request._replace(study=study, keep=False, until=None)
+    overrides, tasks = user_overrides(expanded.request), () if is_task(tune.on) else ("task=none",)
+    settings = {
+        (name := trial_name(arm, trial.number)): merge(
+            arm_overrides(request.sweep, request.scale, arm, overrides),
+            value_overrides(trial.values),
+            tasks,
+            (f"study={study}", f"arm={name}"),
+        )
+        for arm, batch in trials.items()
+        for trial in batch
+    }
+    jobs = [
+        Job(study, name, seed, (*of_trial, f"seed={seed}"))
+        for seed in tune.seeds
+        for name, of_trial in settings.items()
+    ]
+    configs = {name: compose(of_trial) for name, of_trial in settings.items()}
+    return Expanded(request, jobs, configs, {}, jobs, {})
 
 
 def read_tuning(request: Request, tune: Tune) -> Tuning:
     """The last tuning of this study, if it has the same spec and overrides; else an empty one."""
     spec, overrides = tune.to_json(), store.portable_overrides(request.overrides)
     for root in request.roots:
-        manifest = store.read_manifest(root, request.named, request.scale)
+        manifest = read_manifest(root, request.named, request.scale)
         if manifest is None or store.portable_overrides(manifest.overrides) != overrides:
             continue
-        if (found := Tuning.from_json(manifest.tuning)).spec == spec:
-            return found
+        if (tuning := Tuning.from_json(manifest.tuning)).spec == spec:
+            return tuning
     return Tuning()
 
 
@@ -163,7 +155,7 @@ def apply_recorded_tuning(request: Request) -> Request:
     """The request with the values of its last tuning. Raises UserError if an arm is yet to be tuned."""
     if request.tuned is None:
         return request
-    manifest = store.find_manifest(request.roots, request.named, request.scale)
+    manifest = find_manifest(request.roots, request.named, request.scale)
     sweep = apply_tuning(request.sweep, read_tuning(request, request.tuned))
     settled = {SCRATCH, *sweep.chosen, *(manifest.absent if manifest else ())}
     if missing := [arm for arm in request.arms or sweep.arms if arm not in settled]:

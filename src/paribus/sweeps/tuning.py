@@ -11,7 +11,6 @@ from paribus.sweeps.search.space import Dimension, grid
 
 SAMPLERS = ("grid", "tpe", "random")
 SEEDS = (100,)  # of the trials, if the sweep file names none
-KEYS = ("trials", "space", "on", "seeds", "sampler")
 
 Values = dict[str, str]  # {key: the text of its value}
 Rounds = Generator[list[Values], Sequence[float], None]
@@ -64,9 +63,9 @@ class Tune:
         study = optuna.create_study(sampler=sampler or optuna.samplers.RandomSampler(seed=seed))
         distributions = {key: part.distribution() for key, part in self.space.items()}
         for size in [1] * self.trials if tpe else [self.trials]:
-            asked = [study.ask(distributions) for _ in range(size)]
-            losses = yield [{key: part.text(trial.params[key]) for key, part in self.space.items()} for trial in asked]
-            for trial, loss in zip(asked, losses, strict=True):
+            batch = [study.ask(distributions) for _ in range(size)]
+            losses = yield [{key: part.text(trial.params[key]) for key, part in self.space.items()} for trial in batch]
+            for trial, loss in zip(batch, losses, strict=True):
                 study.tell(trial, loss)
 
 
@@ -100,12 +99,12 @@ class ArmTuning:
     @property
     def at_end(self) -> list[str]:
         """Chosen values below or above which nothing was tried, of the keys with three values or more."""
-        found = []
+        lines = []
         for key, text in sorted(self.chosen.items()):
-            tried = {number for trial in self.trials if (number := _parse(trial.values[key])) is not None}
-            if len(tried) > 2 and _parse(text) in (min(tried), max(tried)):
-                found.append(f"{key} = {text} is the lowest or highest value tried")
-        return found
+            tried = {number for trial in self.trials if (number := _number(trial.values[key])) is not None}
+            if len(tried) > 2 and _number(text) in (min(tried), max(tried)):
+                lines.append(f"{key} = {text} is the lowest or highest value tried")
+        return lines
 
     @property
     def faults(self) -> list[str]:
@@ -124,7 +123,13 @@ class Tuning:
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Tuning:
         """Read the key `tuning` of a manifest or a table."""
-        return cls(content.get("spec", {}), {arm: _read_arm(found) for arm, found in content.get("arms", {}).items()})
+        arms = {}
+        for arm, tuned in content.get("arms", {}).items():
+            trials = [
+                Trial(**{**trial, "runs": [TrialRun(**run) for run in trial["runs"]]}) for trial in tuned["trials"]
+            ]
+            arms[arm] = ArmTuning(tuned["chosen"], trials)
+        return cls(content.get("spec", {}), arms)
 
     def to_json(self) -> dict[str, Any]:
         """{} if nothing was tuned."""
@@ -132,15 +137,10 @@ class Tuning:
 
     def overrides(self) -> dict[str, tuple[str, ...]]:
         """{arm: the overrides that its tuning chose}."""
-        return {arm: value_overrides(found.chosen) for arm, found in self.arms.items()}
+        return {arm: value_overrides(tuned.chosen) for arm, tuned in self.arms.items()}
 
 
-def _read_arm(found: Mapping[str, Any]) -> ArmTuning:
-    trials = [Trial(**{**trial, "runs": [TrialRun(**run) for run in trial["runs"]]}) for trial in found["trials"]]
-    return ArmTuning(found["chosen"], trials)
-
-
-def _parse(text: str) -> float | None:
+def _number(text: str) -> float | None:
     try:
         return float(text)
     except ValueError:

@@ -8,7 +8,8 @@ from typing import Any
 
 from paribus.core.console import say
 from paribus.core.errors import UserError
-from paribus.runs.store import find_manifest, find_records
+from paribus.runs.manifest import find_manifest
+from paribus.runs.store import find_records
 from paribus.sweeps.request import Request
 from paribus.sweeps.sweep import SCRATCH, Sweep
 from paribus.verdict.sequential import FIRST, Looks
@@ -38,13 +39,14 @@ def run_until_decided(
     if not sweep.claims:
         raise UserError(f"{sweep.path} has no claims", "add a claim to the file")
     needed = {claim: sweep.find_needed(claim) for claim in sweep.claims}
-    if (asked := request.arms) is not None:
-        needed = {claim: own for claim, own in needed.items() if own <= {*asked, SCRATCH}}
+    arms = None
+    if request.arms is not None:
+        needed = {claim: of_claim for claim, of_claim in needed.items() if of_claim <= {*request.arms, SCRATCH}}
         if not needed:
-            raise UserError(f"no claim is about {', '.join(asked)} alone", "name all arms of a claim in arms=")
-    arms = None if asked is None else _join_arms(sweep, needed.values())
-    looks = _planned(request, most)
-    for seeds in _growing(sweep.seeds_at(request.scale), looks):
+            raise UserError(f"no claim is about {', '.join(request.arms)} alone", "name all arms of a claim in arms=")
+        arms = _join_arms(sweep, needed.values())
+    looks = _plan_looks(request, most)
+    for seeds in _growing_seeds(sweep.seeds_at(request.scale), looks):
         settled = [] if arms is None else [arm for arm in sweep.arms if arm not in arms]
         until = {"first": looks.first, "most": looks.most, "seeds": list(seeds), "settled": settled}
         if status := run(request._replace(arms=arms, seeds=seeds, until=until)):
@@ -60,8 +62,8 @@ def run_until_decided(
 
 def _join_arms(sweep: Sweep, needed: Iterable[Collection[str]]) -> tuple[str, ...]:
     """All arms that claims need, the model from scratch last."""
-    found = {arm for own in needed for arm in own}
-    return tuple(arm for arm in (*sweep.arms, SCRATCH) if arm in found)
+    arms = {arm for of_claim in needed for arm in of_claim}
+    return tuple(arm for arm in (*sweep.arms, SCRATCH) if arm in arms)
 
 
 def _describe(claims: Claims, waiting: Claims) -> str:
@@ -73,7 +75,7 @@ def _describe(claims: Claims, waiting: Claims) -> str:
     return said if waiting else f"more seeds decide none of {said}"
 
 
-def _planned(request: Request, most: int) -> Looks:
+def _plan_looks(request: Request, most: int) -> Looks:
     """The first look is at all seeds that ran before: a table of them may have been read.
 
     Raises UserError if more seeds than `most` ran before, or if earlier looks were planned for another number of seeds:
@@ -95,8 +97,8 @@ def _planned(request: Request, most: int) -> Looks:
     return Looks(int(manifest.until["first"]), before)
 
 
-def _growing(own: Sequence[int], looks: Looks) -> Iterator[tuple[int, ...]]:
+def _growing_seeds(of_scale: Sequence[int], looks: Looks) -> Iterator[tuple[int, ...]]:
     """The seeds of each look: those of the scale in their order, then the smallest that are not among them."""
-    others = (seed for seed in itertools.count() if seed not in own)
-    seeds = list(itertools.islice(itertools.chain(own, others), looks.most))
+    others = (seed for seed in itertools.count() if seed not in of_scale)
+    seeds = list(itertools.islice(itertools.chain(of_scale, others), looks.most))
     return (tuple(seeds[:n]) for n in range(looks.first, looks.most + 1))

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from paribus.objectives.spec import ObjectiveSpec
     from paribus.optim.lr_schedule import Schedule
     from paribus.optim.spec import OptimizerSpec
-    from paribus.runs.stages import Logger
+    from paribus.runs.tracker import Logger
     from paribus.tasks.mixtures import Mixture
     from paribus.tasks.task import Task
     from paribus.tasks.types.base import TaskType

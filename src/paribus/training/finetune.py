@@ -21,9 +21,8 @@ from paribus.data.tokens.prepare import Data
 from paribus.finetuning import saved
 from paribus.models.ensemble import Ensemble
 from paribus.models.network import Network
-from paribus.runs.archive import TUNING
+from paribus.runs.folder import GOLD, TUNING, read_lines
 from paribus.runs.gold import Gold, describe_gold, hash_answers, read_gold, write_gold
-from paribus.runs.store import GOLD, read_lines
 from paribus.runs.tracker import Tracked
 from paribus.tasks.baselines import measure_baselines
 from paribus.tasks.rows import TaskRows, order

@@ -17,7 +17,7 @@ from paribus.core.console import say
 from paribus.core.errors import UserError
 from paribus.models.heads.head import name_places
 from paribus.models.heads.replaced import ORIGINAL, find_real
-from paribus.runs.store import read_lines
+from paribus.runs.folder import read_lines
 from paribus.training.evaluate import AnyHead, HeldOutEvaluation, Model, evaluating, on_device, packed
 from paribus.training.steps import as_batch
 from paribus.training.streams import held_out_examples, training_examples

@@ -9,7 +9,7 @@ from typing import ClassVar
 from urllib.parse import urlsplit
 
 from paribus.core.errors import UserError
-from paribus.runs.tracker import About, Destination, Tracked, reachable
+from paribus.runs.tracker import Destination, Tracked, WandbInit, reachable
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Nothing:
 
     tells: ClassVar[bool] = False
 
-    def open(self, about: About) -> Tracked | None:
+    def open(self, about: WandbInit) -> Tracked | None:
         """There is none."""
         return None
 
@@ -36,7 +36,7 @@ class Wandb:
         if self.mode not in ("auto", "online", "offline"):
             raise UserError(f"logger.mode={self.mode} is unknown", "use auto, online or offline")
 
-    def open(self, about: About) -> Tracked | None:
+    def open(self, about: WandbInit) -> Tracked | None:
         """A W&B run, resumed if its id is known; None if W&B cannot start."""
         tracked = Tracked(about, Destination(self.project, self.entity, self._online))
         return tracked if tracked.alive else None

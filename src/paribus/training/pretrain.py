@@ -20,7 +20,7 @@ from paribus.core.hub import MODEL
 from paribus.core.processes import patient
 from paribus.finetuning.method import LayerwiseDecay
 from paribus.models import checkpoint
-from paribus.runs.archive import CURVES
+from paribus.runs.folder import CURVES
 from paribus.runs.identity import Identity
 from paribus.runs.tracker import Tracked
 from paribus.training.callbacks import (

@@ -9,7 +9,7 @@ from paribus.core.hub import MODEL
 from paribus.corruption.examples import measure
 from paribus.models import checkpoint
 from paribus.models.ensemble import Ensemble
-from paribus.runs.archive import CURVES, STAGES
+from paribus.runs.folder import CURVES, STAGES
 from paribus.training.budget import train_flops
 from paribus.training.callbacks import Meter
 from paribus.training.evaluate import compare, placed

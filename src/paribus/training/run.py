@@ -15,10 +15,9 @@ from paribus.core.console import say
 from paribus.core.errors import permitted
 from paribus.core.files import write_sealed, write_text
 from paribus.core.processes import stoppable
-from paribus.runs.archive import CURVES, FAILED, RECORD, STAGES
+from paribus.runs.folder import CURVES, FAILED, RECORD, STAGES, find_finished
 from paribus.runs.record import SCHEMA
-from paribus.runs.stages import FINETUNE, PRETRAIN, Stages, tell
-from paribus.runs.store import find_finished
+from paribus.runs.tracker import FINETUNE, PRETRAIN, TrackedStages, tell
 from paribus.tasks.overlap import measure_overlap
 from paribus.training.description import Run
 from paribus.training.outlook import foresee
@@ -47,7 +46,7 @@ def run(cfg: Mapping[str, Any] | Run, reporter: Reporter | None = None) -> Path:
         folder, signature = described.identity.folder, described.identity.signature
         if (record := find_finished(folder, signature)) is not None:
             say(f"✓ {described.label} found ({signature[:6]}), skipped")
-            Stages(described.config, described.logger, described.identity).tell_agent(record)
+            TrackedStages(described.config, described.logger, described.identity).tell_agent(record)
             return folder
         with locked(folder, described.label), stoppable():
             if find_finished(folder, signature) is None:  # another process may have finished it while this one waited
@@ -71,7 +70,7 @@ def train(run: Run, reporter: Reporter | None) -> None:
     data = run.data()
     write_config(run, folder)
     about = describe_run(run, data, profile)  # now: the code may be edited while it trains
-    tracker = Stages(run.config, run.logger, run.identity)
+    tracker = TrackedStages(run.config, run.logger, run.identity)
     try:
         pretrained, part = pretrain_members(run, data, profile, tracker, reporter)
         tuned = finetune_tasks(pretrained, data, profile, tracker)
@@ -87,7 +86,7 @@ def train(run: Run, reporter: Reporter | None) -> None:
 
 
 def pretrain_members(
-    run: Run, data: Data, profile: Profile, tracker: Stages, reporter: Reporter | None
+    run: Run, data: Data, profile: Profile, tracker: TrackedStages, reporter: Reporter | None
 ) -> tuple[list[Base], dict[str, Any]]:
     """Pre-train and evaluate each member of a run's ensemble; without one the run is its only member.
 
@@ -158,7 +157,7 @@ def warn_of_plateau(stages: Sequence[Stage]) -> None:
         say(f"{run.label} {outlook}. Train {outlook.factor:.1f} times as long{longer}")
 
 
-def finetune_tasks(bases: Sequence[Base], data: Data, profile: Profile, tracker: Stages) -> dict[str, Any]:
+def finetune_tasks(bases: Sequence[Base], data: Data, profile: Profile, tracker: TrackedStages) -> dict[str, Any]:
     """Fine-tune and score every task at the end of pre-training, and at the points on the way that the config sets.
 
     Returns their parts of the record, empty ones without tasks.

@@ -12,10 +12,8 @@ from typing import TYPE_CHECKING
 
 from paribus.core.console import say
 from paribus.core.files import write_bytes, write_text
-from paribus.runs import store
-from paribus.runs.archive import CURVES, TUNING, RunFolder
+from paribus.runs.folder import CURVES, GOLD, LOCK, POINTER, TUNING, RunFolder, find_finished, shelf_of
 from paribus.runs.identity import Identity
-from paribus.runs.store import GOLD
 from paribus.training.description import Run
 
 if TYPE_CHECKING:
@@ -26,7 +24,7 @@ if TYPE_CHECKING:
 def locked(folder: Path, label: str) -> Iterator[None]:
     """Hold a folder for this process; wait for another that does the same work."""
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / store.LOCK).open("w") as handle:
+    with (folder / LOCK).open("w") as handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -46,9 +44,9 @@ def shared_pretraining(run: Run, identity: Identity, kept: Sequence[str] = ()) -
     if run.run_dir is not None:
         yield
         return
-    shelf = store.shelf(Path(run.paths.runs), identity.pretrain)
+    shelf = shelf_of(Path(run.paths.runs), identity.pretrain)
     with locked(shelf, f"pre-training {identity.pretrain[:6]}"):
-        pointer, own = shelf / store.POINTER, identity.folder.resolve()
+        pointer, own = shelf / POINTER, identity.folder.resolve()
         source = Path(pointer.read_text(encoding="utf-8", errors="replace").strip("\0\n")) if pointer.is_file() else own
         if source != own and not (own / STAGE).is_file() and _serves(source, run, kept):
             say(f"✓ pre-training found ({identity.pretrain[:6]}), shared by {run.label}")
@@ -113,8 +111,8 @@ def share_tuning(run: Run, profile: Profile) -> None:
 
 def _has(folder: Path, run: Run, profile: Profile) -> bool:
     """Whether a folder has fine-tunings that are those of a run."""
-    record = store.find_finished(folder, run.identity.signature)
+    record = find_finished(folder, run.identity.signature)
     if record is None or not record.done or record.precision != profile.precision:
         return False
-    theirs = (store.read_config(RunFolder(folder)) or {}).get("finetune") or {}  # an older config may lack a setting
+    theirs = (RunFolder(folder).read_config() or {}).get("finetune") or {}  # an older config may lack a setting
     return all(theirs.get(name) == getattr(run.finetune, name) for name in run.finetune.ignored_settings)

@@ -14,7 +14,7 @@ from paribus.data.order import Order
 from paribus.data.tokens.prepare import Data
 from paribus.models.network import Network
 from paribus.objectives.objective import Objective
-from paribus.runs.archive import STAGES
+from paribus.runs.folder import STAGES
 from paribus.tasks.types.base import Pooler
 from paribus.training.budget import plan_of
 from paribus.training.callbacks import Reporter

@@ -121,55 +121,56 @@ def parse(text: str, arms: Sequence[str], columns: Sequence[str], carrying: Sequ
         if arm not in arms:
             raise UserError(f"claim '{text}' names the unknown arm '{arm}'", suggest(arm, arms))
     claim = Claim(text, pairs, _columns(named, text, columns), tuple(_margin(tail, text, columns) for tail in tails))
-    _check(claim, columns if carrying is None else carrying)
+    _check_margins(claim, columns if carrying is None else carrying)
     return claim
 
 
 def _pairs(statement: str, text: str, arms: Sequence[str]) -> tuple[Pair, ...]:
-    if found := _PAIR.fullmatch(statement):
-        if found[1] == found[3]:
+    if match := _PAIR.fullmatch(statement):
+        arm, relation, versus = match.groups()
+        if arm == versus:
             raise UserError(f"claim '{text}' compares an arm with itself", "name two arms")
-        if found[2] in _TURNED:
-            turned = f"{found[3]} {_TURNED[found[2]]} {found[1]}"
-            raise UserError(f"claim '{text}' has '{found[2]}'", f"write the better arm first, as in {turned}")
-        return (Pair(found[1], cast(Relation, found[2].replace("≥", ">=")), found[3]),)
-    if found := _MONOTONE.fullmatch(statement):
-        chain = _names(found[1], text)
+        if relation in _TURNED:
+            turned = f"{versus} {_TURNED[relation]} {arm}"
+            raise UserError(f"claim '{text}' has '{relation}'", f"write the better arm first, as in {turned}")
+        return (Pair(arm, cast(Relation, relation.replace("≥", ">=")), versus),)
+    if match := _MONOTONE.fullmatch(statement):
+        chain = _names(match[1], text)
         steps = tuple(Pair(later, ">=", earlier) for earlier, later in itertools.pairwise(chain))
         return (*steps, Pair(chain[-1], ">", chain[0]))
-    if found := _BEST.fullmatch(statement):
-        others = _names(found[2], text) if found[2] else list(arms)
-        return tuple(Pair(found[1], ">", other) for other in others if other != found[1])
+    if match := _BEST.fullmatch(statement):
+        others = _names(match[2], text) if match[2] else list(arms)
+        return tuple(Pair(match[1], ">", other) for other in others if other != match[1])
     raise UserError(f"claim '{text}' is not understood", "write A > B, A >= B, A ~ B, monotone(A, B, C) or best is A")
 
 
 def _names(listed: str, text: str) -> list[str]:
-    found = [name.strip() for name in listed.split(",")]
-    if twice := [name for name in found if found.count(name) > 1]:
+    names = [name.strip() for name in listed.split(",")]
+    if twice := [name for name in names if names.count(name) > 1]:
         raise UserError(f"claim '{text}' names {twice[0]} twice", "name it once")
-    return found
+    return names
 
 
 def _columns(named: str, text: str, columns: Sequence[str]) -> tuple[str, ...] | None:
     if named in ("", "all"):
         return None
-    found = tuple(_names(named, text))
-    for column in found:
+    names = tuple(_names(named, text))
+    for column in names:
         if column not in columns:
             raise UserError(f"claim '{text}' names the unknown column '{column}'", suggest(column, columns))
-    return found
+    return names
 
 
 def _margin(tail: str, text: str, columns: Sequence[str]) -> Margin:
-    found = _MARGIN.fullmatch(tail)
-    if found is None or not is_number(size := float(found[1])):
+    match = _MARGIN.fullmatch(tail)
+    if match is None or not is_number(size := float(match[1])):
         raise UserError(
             f"claim '{text}' has '{tail}', which cannot be read", "write margin 0.5 points, or margin 0.02 on mlm_loss"
         )
     if size <= 0.0:
         raise UserError(f"claim '{text}' has '{tail}', which is not positive", "leave it out for a margin of zero")
-    unit = {"p": "points", "n": "nats"}.get((found[2] or " ")[0], "")
-    margin = Margin(size, unit, _columns(found[3] or "", text, columns))
+    unit = {"p": "points", "n": "nats"}.get((match[2] or " ")[0], "")
+    margin = Margin(size, unit, _columns(match[3] or "", text, columns))
     for column in margin.columns or ():
         if margin.unit == "points" and not in_points(column):
             raise UserError(
@@ -184,30 +185,25 @@ def _say_points(column: str) -> str:
     return f"{column} is in points: write margin 0.5 points"
 
 
-def _check(claim: Claim, carrying: Sequence[str]) -> None:
+def _check_margins(claim: Claim, carrying: Sequence[str]) -> None:
     about = tuple(carrying) if claim.columns is None else claim.columns
-    if any(not m.unit and m.columns is None for m in claim.margins) and len(about) > 1:
+    if any(not margin.unit and margin.columns is None for margin in claim.margins) and len(about) > 1:
         raise UserError(f"claim '{claim.text}' has a margin without unit", "say points, nats, or on which column")
     for margin in claim.margins:
         if not any(margin.fits(column) for column in about):
             cause = f"claim '{claim.text}' has a margin in {margin.unit or 'no unit'} that fits none of its columns"
             accuracy = next(filter(in_points, about), None)
-            own = "write it without a unit for a column in a unit of its own"
-            raise UserError(cause, _say_points(accuracy) if accuracy else own)
+            without = "write it without a unit for a column in a unit of its own"
+            raise UserError(cause, _say_points(accuracy) if accuracy else without)
     for column in about:
-        _require_fraction(claim, column)
-        named = [m.columns is not None for m in claim.margins if m.fits(column)]
+        fitting = [margin for margin in claim.margins if margin.fits(column)]
+        coarse = [margin.size for margin in fitting if not margin.unit and margin.size >= _COARSE]
+        if coarse and in_points(column):  # such as 0.5 on accuracies between 0 and 1
+            written, points = f"margin {coarse[0]:g}", f"{100 * coarse[0]:g} points"
+            cause = f"the {written} on {column}, whose values lie between 0 and 1, is {points}"
+            raise UserError(cause, f"write `{written} points`, or the margin as a fraction")
+        named = [margin.columns is not None for margin in fitting]
         if len(set(named)) < len(named):
             raise UserError(f"claim '{claim.text}' has two margins on {column}", "keep one of them")
         if any(pair.relation == "~" for pair in claim.pairs) and claim.margin(column) == 0.0:
             raise UserError(f"claim '{claim.text}' has no margin on {column}", "~ needs one, such as margin 0.5 points")
-
-
-def _require_fraction(claim: Claim, column: str) -> None:
-    """Raises UserError for a margin such as 0.5 on accuracies between 0 and 1."""
-    large = [m.size for m in claim.margins if not m.unit and m.fits(column) and m.size >= _COARSE]
-    if large and in_points(column):
-        raise UserError(
-            f"the margin {large[0]:g} on {column}, whose values lie between 0 and 1, is {100 * large[0]:g} points",
-            f"write `margin {large[0]:g} points`, or the margin as a fraction",
-        )

@@ -1,7 +1,6 @@
-"""Controls before any verdict: whether every arm learned something, the held-out loss can show it, and budgets are
-equal.
+"""Controls before any verdict: whether arms learned something, the held-out loss can show it, and budgets are equal.
 
-Whether a pre-training left the plateau of a trivial model, from its loss on its own noise.
+An arm learned something if its pre-training left the plateau of a trivial model, by its loss on its own noise.
 """
 
 from __future__ import annotations
@@ -25,12 +24,12 @@ def find_plateau(losses: Mapping[str, Sequence[float]], unigrams: Mapping[str, f
         losses: {arm: its held-out losses, in nats} of the arms compared; with one seed, the loss itself counts.
         unigrams: {arm: the loss of the unigram model}.
     """
-    measured = {arm: (mean_sd(own)[0], summarize(own)) for arm, own in losses.items() if own}
+    measured = {arm: (mean_sd(values)[0], summarize(values)) for arm, values in losses.items() if values}
     if not measured:
         return "no arm has a loss"
     if not measured.keys() <= unigrams.keys():
         return "the unigram loss on the same masks is not recorded"
-    highest = {arm: mean if own.ci_high is None else own.ci_high for arm, (mean, own) in measured.items()}
+    highest = {arm: mean if known.ci_high is None else known.ci_high for arm, (mean, known) in measured.items()}
     if any(unigrams[arm] - high > CLEARLY_BELOW for arm, high in highest.items()):
         return None
     best = max(measured, key=lambda arm: unigrams[arm] - measured[arm][0])
@@ -48,8 +47,8 @@ def find_stuck(stuck: Mapping[str, Sequence[bool]]) -> str | None:
     Args:
         stuck: {arm: whether each pre-training is on the plateau of a trivial model on its own noise}.
     """
-    found = [f"{arm} ({sum(runs)} of {len(runs)})" for arm, runs in stuck.items() if any(runs)]
-    return f"runs still on the plateau of a trivial model: {', '.join(found)}" if found else None
+    arms = [f"{arm} ({sum(runs)} of {len(runs)})" for arm, runs in stuck.items() if any(runs)]
+    return f"runs still on the plateau of a trivial model: {', '.join(arms)}" if arms else None
 
 
 def describe_left(shares: Mapping[str, Sequence[float]]) -> str | None:
@@ -58,9 +57,12 @@ def describe_left(shares: Mapping[str, Sequence[float]]) -> str | None:
     Args:
         shares: {arm: the share of its tokens after which each run that left it did so}.
     """
-    spans = {arm: dict.fromkeys(f"{end:.0%}" for end in (min(own), max(own))) for arm, own in shares.items() if own}
-    ends = ", ".join(f"{arm} after {' to '.join(span)} of its tokens" for arm, span in spans.items())
-    return f"left the plateau of a trivial model: {ends}" if ends else None
+    spans = []
+    for arm, ends in shares.items():
+        if ends:
+            span = " to ".join(dict.fromkeys(f"{end:.0%}" for end in (min(ends), max(ends))))
+            spans.append(f"{arm} after {span} of its tokens")
+    return f"left the plateau of a trivial model: {', '.join(spans)}" if spans else None
 
 
 def find_unmatched(used: Mapping[str, float]) -> str | None:

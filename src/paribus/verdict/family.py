@@ -60,12 +60,12 @@ def share_out(claims: Sequence[Sequence[Contrast]]) -> list[Shares]:
     intervals = [frozenset(contrast.key for contrast in claim if contrast.judged) for claim in claims]
     counts = Counter(intervals)
     places: dict[object, int] = {}
-    found = []
-    for at, own in enumerate(intervals):
-        shared = counts[own] > 1 and counts[own] >= len(own)
-        place = places.setdefault(own if shared else at, len(places)) if own else None
-        found.append(Shares(len(own), len(own) if shared else 1, place))
-    return found
+    shares = []
+    for at, of_claim in enumerate(intervals):
+        shared = counts[of_claim] > 1 and counts[of_claim] >= len(of_claim)
+        place = places.setdefault(of_claim if shared else at, len(places)) if of_claim else None
+        shares.append(Shares(len(of_claim), len(of_claim) if shared else 1, place))
+    return shares
 
 
 def find_levels(rates: Sequence[Rates], shares: Shares) -> Deciding:

@@ -1,6 +1,6 @@
-"""How many seeds would settle a claim, and what a number of seeds can see, if the spread is what it looks like now.
+"""How many seeds settle a claim, and what a number of seeds can see, by the rules of verdicts (`words`).
 
-How many seeds an experiment needs before it is run, by the rules of its verdicts.
+Of a table, if the spread is what it looks like now; of an experiment before it is run, for an effect that is assumed.
 """
 
 from __future__ import annotations
@@ -61,11 +61,11 @@ def power(routes: Sequence[Route], sd: float, n: int, alpha: float = ALPHA) -> f
     def chance(low: Any, high: Any) -> Any:
         return np.maximum(ndtr(high) - ndtr(low), 0.0)
 
-    found = sum(chance(*own) for own in ends)
+    decided = sum(chance(low, high) for low, high in ends)
     if len(ends) == 2:
         (low, high), (other_low, other_high) = ends
-        found = found - chance(np.maximum(low, other_low), np.minimum(high, other_high))
-    return float((weights * found).sum())
+        decided = decided - chance(np.maximum(low, other_low), np.minimum(high, other_high))
+    return float((weights * decided).sum())
 
 
 def _has_one_boundary(routes: Sequence[Route]) -> bool:
@@ -120,13 +120,13 @@ def find_range(routes: Sequence[Route], sd: float, n: int, alpha: float = ALPHA)
     tails = ((1.0 - LIKELY) / 2.0, (1.0 + LIKELY) / 2.0)
     far, near = (float(nctdtrinc(n - 1, tail, room / sd * root)) / root for tail in tails)
     spreads = [sd] if len(routes) == 1 else [sd * math.sqrt((n - 1) / chdtri(n - 1, tail)) for tail in tails]
-    moved = [_move(routes, room, size * sd) for size in np.linspace(near, far, 2 * len(routes))]
-    found = [seeds_needed(own, spread, alpha) for own in moved for spread in spreads]
-    known = [one for one in found if one is not None]
+    cases = [_move(routes, room, size * sd) for size in np.linspace(near, far, 2 * len(routes))]
+    needed = [seeds_needed(case, spread, alpha) for case in cases for spread in spreads]
+    known = [seeds for seeds in needed if seeds is not None]
     if not known:
         return None
     least = max(min(known), n + 1)
-    return Range(least, None if None in found else max(*known, least))
+    return Range(least, None if None in needed else max(*known, least))
 
 
 def _move(routes: Sequence[Route], room: float, to: float) -> list[Route]:
@@ -197,38 +197,22 @@ class SeedPlan:
         return self.needs[0].seeds
 
     def __str__(self) -> str:
-        claims = (
-            ""
-            if self.arms == 2
-            else f" ({self.arms - 1} claims, {100 * self.level:.3g}% of the error rate of 5% for each)"
-        )
+        claims = f" ({self.arms - 1} claims, {100 * self.level:.3g}% of the error rate of 5% for each)"
         lines = [
             f"If the difference between two arms is {self.effect:g}, with a standard deviation of {self.sd:g} over "
-            f"shared seeds{claims}:",
-            *(_describe_need(need, self) for need in self.needs),
+            f"shared seeds{claims if self.arms > 2 else ''}:"
         ]
-        heads = [f"{'seeds':>5}", *(f"{_write(need.relation, self.margin):>28}" for need in self.needs), "detectable"]
+        margin = f", margin {self.margin:g}" if self.margin else ""
+        for need in self.needs:
+            seeds = f"more than {MOST_SEEDS} seeds"
+            if need.seeds is not None:
+                seeds = f"{need.seeds} seeds per arm ({need.seeds * self.arms} runs)"
+            lines.append(f"A {need.relation} B{margin}: {seeds}, most likely {need.verdict}")
+        heads = [f"{'seeds':>5}", *(f"{f'A {need.relation} B{margin}':>28}" for need in self.needs), "detectable"]
         lines += ["", f"Chance of a verdict, and the smallest difference that is detected with a power of {POWER:.0%}:"]
         rows = ([f"{one.n:>5}", *(f"{p:>28.0%}" for p in one.chances.values()), f"{one.detectable or 0:>10.3g}"]
                 for one in self.chances)  # fmt: skip
         return "\n".join([*lines, "  ".join(heads), *("  ".join(row) for row in rows)]) + "\n"
-
-
-def _describe_need(need: Need, plan: SeedPlan) -> str:
-    claim = _write(need.relation, plan.margin)
-    if need.seeds is None:
-        return f"{claim}: more than {MOST_SEEDS} seeds, most likely {need.verdict}"
-    return f"{claim}: {need.seeds} seeds per arm ({need.seeds * plan.arms} runs), most likely {need.verdict}"
-
-
-def _write(relation: str, margin: float) -> str:
-    return f"A {relation} B" + (f", margin {margin:g}" if margin else "")
-
-
-def _expect(relation: Relation, effect: float, margin: float) -> str:
-    """The verdict that has the most room: of a `>` claim the sign, unless both margins are farther away than zero."""
-    apart = relation == ">" and 2.0 * abs(effect) >= margin
-    return judge(relation, effect, effect, 0.0 if apart else margin)
 
 
 def plan_seeds(sd: float, effect: float, margin: float = 0.0, arms: int = 2) -> SeedPlan:
@@ -255,12 +239,13 @@ def plan_seeds(sd: float, effect: float, margin: float = 0.0, arms: int = 2) -> 
     level = ALPHA / (arms - 1)
     relations: tuple[Relation, ...] = (">", ">=", "~") if margin else (">",)
     routes = {relation: find_routes(relation, effect, margin) for relation in relations}
-    needs = tuple(
-        Need(relation, _expect(relation, effect, margin), seeds_needed(own, sd, level))
-        for relation, own in routes.items()
-    )
+    needs = []
+    for relation in relations:  # the verdict with most room: of `>` the sign, unless both margins are farther than zero
+        apart = relation == ">" and 2.0 * abs(effect) >= margin
+        verdict = judge(relation, effect, effect, 0.0 if apart else margin)
+        needs.append(Need(relation, verdict, seeds_needed(routes[relation], sd, level)))
     chances = tuple(
-        Chance(n, {relation: power(own, sd, n, level) for relation, own in routes.items()}, detectable(sd, n, level))
+        Chance(n, {relation: power(routes[relation], sd, n, level) for relation in relations}, detectable(sd, n, level))
         for n in SHOWN
     )
-    return SeedPlan(sd, effect, margin, arms, level, needs, chances)
+    return SeedPlan(sd, effect, margin, arms, level, tuple(needs), chances)

@@ -15,10 +15,10 @@ from paribus.core.errors import UserError
 FOLDER = sweeps_dir() / "published"
 
 
-class Printed(float):
+class PrintedNumber(float):
     """A number that is written as its paper prints it: 5.40 keeps its zero."""
 
-    def __new__(cls, text: str) -> Printed:
+    def __new__(cls, text: str) -> PrintedNumber:
         made = super().__new__(cls, text)
         made.text = text
         return made
@@ -82,12 +82,12 @@ class PublishedTable:
     def row(self, name: str) -> PublishedRow:
         """The row of that name, or the only one that begins with it. Raises UserError naming the rows."""
         exact = [row for row in self.rows if row.arm == name]
-        found = exact or [row for row in self.rows if row.arm.lower().startswith(name.lower())]
-        if len(found) != 1:
+        matching = exact or [row for row in self.rows if row.arm.lower().startswith(name.lower())]
+        if len(matching) != 1:
             rows = "; ".join(row.arm for row in self.rows)
-            cause = "has no row" if not found else "has several rows"
+            cause = "has several rows" if matching else "has no row"
             raise UserError(f"published table {self.id} {cause} '{name}'", f"its rows: {rows}")
-        return found[0]
+        return matching[0]
 
 
 def ids() -> list[str]:
@@ -103,15 +103,15 @@ def table(name: str) -> PublishedTable:
         near = difflib.get_close_matches(name, ids(), n=3, cutoff=0.4)
         mend = f"did you mean {' or '.join(near)}?" if near else "`paribus published` lists them"
         raise UserError(f"no published table '{name}'", mend)
-    return _table(_load(path))
+    return _make_table(_load(path))
 
 
 def value(name: str, row: str, metric: str) -> tuple[float | None, str]:
     """(the number as printed, or None if the paper gives none; the source). Raises UserError for unknown names."""
-    found = table(name)
-    if metric not in (known := [column.name for column in found.metrics]):
+    entry = table(name)
+    if metric not in (known := [column.name for column in entry.metrics]):
         raise UserError(f"published table {name} has no metric '{metric}'", f"its metrics: {', '.join(known)}")
-    return found.row(row).values[metric], found.source
+    return entry.row(row).values[metric], entry.source
 
 
 def _load(path: Path) -> dict[str, Any]:
@@ -120,29 +120,29 @@ def _load(path: Path) -> dict[str, Any]:
     class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
         """Numbers keep their text."""
 
-    Loader.add_constructor("tag:yaml.org,2002:float", lambda loader, node: Printed(loader.construct_scalar(node)))
+    Loader.add_constructor("tag:yaml.org,2002:float", lambda loader, node: PrintedNumber(loader.construct_scalar(node)))
     entry: dict[str, Any] = yaml.load(path.read_text(encoding="utf-8"), Loader=Loader)
     return entry
 
 
-def _table(entry: dict[str, Any]) -> PublishedTable:
-    plain = ("id", "paper", "authors_year", "arxiv", "table", "claim", "setting", "notes")
+def _make_table(entry: dict[str, Any]) -> PublishedTable:
+    words = ("id", "paper", "authors_year", "arxiv", "table", "claim", "setting", "notes")
+    rows = [
+        PublishedRow(
+            arm=row["arm"],
+            values=row["values"],
+            config=row.get("config", {}),
+            flags=tuple(_row_flags(row)),
+            baseline=bool(row.get("baseline", False)),
+        )
+        for row in entry["rows"]
+    ]
     return PublishedTable(
-        **{key: str(entry[key]) for key in plain},
+        **{key: str(entry[key]) for key in words},
         metrics=tuple(PublishedMetric(**metric) for metric in entry["metrics"]),
-        rows=tuple(_row(row) for row in entry["rows"]),
+        rows=tuple(rows),
         flags=tuple(entry["flags"]),
         verified=_listed(entry["verified"]),
-    )
-
-
-def _row(entry: dict[str, Any]) -> PublishedRow:
-    return PublishedRow(
-        arm=entry["arm"],
-        values=entry["values"],
-        config=entry.get("config", {}),
-        flags=tuple(_row_flags(entry)),
-        baseline=bool(entry.get("baseline", False)),
     )
 
 
@@ -177,14 +177,13 @@ def numbers(entry: PublishedTable) -> tuple[list[str], list[list[str]], int]:
     settings = list(dict.fromkeys(key for row in entry.rows for key in row.config))
     header = ["arm", *settings, *(f"{m.name} {'↑' if m.higher_is_better else '↓'}" for m in entry.metrics)]
     marks = {flag: at for at, flag in enumerate(row_flags(entry), 1)}
-    return header, [_line(entry, row, settings, marks) for row in entry.rows], 1 + len(settings)
-
-
-def _line(entry: PublishedTable, row: PublishedRow, settings: list[str], marks: dict[str, int]) -> list[str]:
-    name = row.arm + (" (baseline)" if row.baseline else "") + "".join(f" [{marks[flag]}]" for flag in row.flags)
-    values = [row.values[metric.name] for metric in entry.metrics]
-    config = [str(row.config.get(key, "")) for key in settings]
-    return [name, *config, *("-" if value is None else f"{value}" for value in values)]
+    lines = []
+    for row in entry.rows:
+        name = row.arm + (" (baseline)" if row.baseline else "") + "".join(f" [{marks[flag]}]" for flag in row.flags)
+        config = [str(row.config.get(key, "")) for key in settings]
+        values = [row.values[metric.name] for metric in entry.metrics]
+        lines.append([name, *config, *("-" if value is None else f"{value}" for value in values)])
+    return header, lines, 1 + len(settings)
 
 
 def row_flags(entry: PublishedTable) -> list[str]:

@@ -1,9 +1,8 @@
 """Intervals by resampling seeds: bias-corrected and accelerated for a mean, of percentiles for what has no formula.
 
 With few seeds these are too narrow (at n = 5 the 95% interval of a mean covers about 85%, measured in
-analysis/results/calibration.json), so no verdict rests on them.
-
-Agreement between the order of a table's arms and the paper's.
+analysis/results/calibration.json), so no verdict rests on them. One of percentiles is that of Kendall's tau, which
+compares the order of a table's arms with the paper's.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ RESAMPLES = 5000
 _SEED = 20190726  # of the resampling: the same records give the same bytes
 
 
-class Interval(NamedTuple):
+class BootstrapInterval(NamedTuple):
     """A two-sided interval."""
 
     low: float
@@ -35,11 +34,11 @@ def draws(n: int, resamples: int = RESAMPLES) -> Array:
     """Which of n seeds each resample is made of: indices, one row per resample."""
     import numpy as np
 
-    found: Array = np.random.Generator(np.random.Philox(_SEED)).integers(0, n, (resamples, n))
-    return found
+    drawn_RN: Array = np.random.Generator(np.random.Philox(_SEED)).integers(0, n, (resamples, n))
+    return drawn_RN
 
 
-def bca(values: Sequence[float], resamples: int = RESAMPLES) -> Interval | None:
+def bca(values: Sequence[float], resamples: int = RESAMPLES) -> BootstrapInterval | None:
     """The bias-corrected and accelerated interval of the mean (Efron 1987); None without spread."""
     import numpy as np
     from scipy.special import ndtr, ndtri
@@ -52,27 +51,23 @@ def bca(values: Sequence[float], resamples: int = RESAMPLES) -> Interval | None:
     below = (np.count_nonzero(means < mean) + np.count_nonzero(means == mean) / 2.0) / resamples
     if not 0.0 < below < 1.0:
         return None
-    bias, pull = float(ndtri(below)), _acceleration(sample)
+    off = sample.mean() - sample  # leaving one out moves the mean by this, over n - 1
+    # the acceleration of the mean, by the jackknife: a sixth of the skewness over the root of n
+    bias, pull = float(ndtri(below)), float((-(off**3)).sum() / (6.0 * math.pow((off**2).sum(), 1.5)))
     ends = bias + np.array([ndtri(ALPHA / 2.0), -ndtri(ALPHA / 2.0)])
     low, high = np.quantile(means, ndtr(bias + ends / (1.0 - pull * ends)))
-    return Interval(rounded(float(low)), rounded(float(high)))
+    return BootstrapInterval(rounded(float(low)), rounded(float(high)))
 
 
-def _acceleration(sample: Array) -> float:
-    """Of the mean, by the jackknife: a sixth of the skewness over the root of n."""
-    off = sample.mean() - sample  # leaving one out moves the mean by this, over n - 1
-    return float((-(off**3)).sum() / (6.0 * math.pow((off**2).sum(), 1.5)))
-
-
-def percentile(statistic: Callable[[Array], float], n: int) -> Interval | None:
+def percentile(statistic: Callable[[Array], float], n: int) -> BootstrapInterval | None:
     """The percentile interval of a statistic of which seeds (indices) are in the sample; None below two seeds."""
     import numpy as np
 
     if n < 2:
         return None
-    found = [statistic(drawn) for drawn in draws(n)]
-    low, high = np.quantile(found, [ALPHA / 2.0, 1.0 - ALPHA / 2.0])
-    return Interval(rounded(float(low)), rounded(float(high)))
+    values = [statistic(drawn) for drawn in draws(n)]
+    low, high = np.quantile(values, [ALPHA / 2.0, 1.0 - ALPHA / 2.0])
+    return BootstrapInterval(rounded(float(low)), rounded(float(high)))
 
 
 FEWEST = 3  # arms with an order: two have none to speak of
@@ -82,7 +77,7 @@ class Agreement(NamedTuple):
     """tau from -1 (reversed) to 1 (the same order); `n` seeds that all arms share; its 95% percentile interval."""
 
     tau: float
-    interval: Interval | None
+    interval: BootstrapInterval | None
     n: int
     arms: tuple[str, ...]
 

@@ -85,29 +85,26 @@ def rule(claims: Sequence[Sequence[Contrast]], looks: Looks | None = None, count
     """
     shares = share_out(claims)
     rates = [[find_rates(contrast, looks) for contrast in claim] for claim in claims]
-    levels = [find_levels(own or [Rates()], share) for own, share in zip(rates, shares, strict=True)]
+    levels = [find_levels(of_claim or [Rates()], share) for of_claim, share in zip(rates, shares, strict=True)]
     family = make_family(levels, shares)
-    found = []
-    for claim, own, share, level in zip(claims, rates, shares, levels, strict=True):
-        outcome = combine(Bench(share, family, looks, count_seeds).rule_all(claim, own))
+    outcomes = []
+    for claim, of_claim, share, level in zip(claims, rates, shares, levels, strict=True):
+        outcome = combine(ClaimJudge(share, family, looks, count_seeds).rule_all(claim, of_claim))
         if outcome.verdict != REPRODUCED:
             wide = share._replace(up=share.apart)
-            shown = combine(Bench(wide, family, looks, count_seeds).rule_all(claim, own))
+            shown = combine(ClaimJudge(wide, family, looks, count_seeds).rule_all(claim, of_claim))
             outcome = shown if outcome.verdict == EQUIVALENT else replace(outcome, rulings=shown.rulings)
-        found.append(outcome if share.place is None else replace(outcome, p=_adjust(outcome, level.first, family)))
-    return found
-
-
-def _adjust(outcome: Outcome, level: float, family: Family) -> float | None:
-    """The p of a claim. None if only a smaller error rate than the table's would decide it: some of its intervals are
-    then too wide to be within the margin, and at the table's rate they are within it.
-    """
-    p = family.adjust(level)
-    return p if find_word(outcome.verdict).decides or p > ALPHA else None
+        if share.place is not None:
+            # No p if only a smaller error rate than the table's would decide the claim: some of its intervals are then
+            # too wide to be within the margin, and at the table's rate they are within it.
+            p = family.adjust(level.first)
+            outcome = replace(outcome, p=p if find_word(outcome.verdict).decides or p > ALPHA else None)
+        outcomes.append(outcome)
+    return outcomes
 
 
 @dataclass(frozen=True)
-class Bench:
+class ClaimJudge:
     """Rules on the contrasts of one claim."""
 
     shares: Shares
@@ -117,7 +114,7 @@ class Bench:
 
     def rule_all(self, claim: Sequence[Contrast], rates: Sequence[Rates]) -> list[Ruling]:
         """The verdicts of all contrasts of the claim."""
-        return [self.rule(contrast, own) for contrast, own in zip(claim, rates, strict=True)]
+        return [self.rule(contrast, of_contrast) for contrast, of_contrast in zip(claim, rates, strict=True)]
 
     def rule(self, contrast: Contrast, rates: Rates) -> Ruling:
         """The verdict of one contrast, with the interval that it was read off."""
@@ -126,10 +123,10 @@ class Bench:
         word, share = self._choose(contrast, rates)
         level = self._find_level(contrast, share)
         first = min(1.0, self.shares.up * rates.up, self.shares.apart * min(rates.down, rates.inside))
-        found = Ruling(word, first, self.family.adjust(first), find_ends(contrast, level or ALPHA))
+        ruling = Ruling(word, first, self.family.adjust(first), find_ends(contrast, level or ALPHA))
         if word == UNDECIDED:
-            return self._leave_open(contrast, found)
-        return replace(found, detectable=detectable(contrast.sd or 0.0, contrast.paired.summary.n, level))
+            return self._leave_open(contrast, ruling)
+        return replace(ruling, detectable=detectable(contrast.sd or 0.0, contrast.paired.summary.n, level))
 
     def _choose(self, contrast: Contrast, rates: Rates) -> tuple[str, int]:
         """(the word, by what the claim's level is divided for its interval).
@@ -163,21 +160,21 @@ class Bench:
         low, high = (-high, -low) if lower_is_better(contrast.column) else (low, high)
         return judge(contrast.pair.relation, low, high, contrast.margin)
 
-    def _leave_open(self, contrast: Contrast, found: Ruling) -> Ruling:
+    def _leave_open(self, contrast: Contrast, ruling: Ruling) -> Ruling:
         """An undecided contrast with the reason, and with what would decide it."""
         narrow, wide = self._read(contrast, self.shares.up), self._read(contrast, self.shares.apart)
         held = narrow if narrow == REPRODUCED else wide  # the word that only the control withholds, if any
         if contrast.barred is not None:
-            return replace(found, reason=contrast.barred)
+            return replace(ruling, reason=contrast.barred)
         if self._find_level(contrast, 1) == 0.0:
-            return replace(found, reason="too few seeds for the first look", more=True)
+            return replace(ruling, reason="too few seeds for the first look", more=True)
         if find_word(held).decides:
-            return replace(found, reason=contrast.explain_control(held), more=contrast.controlled)
+            return replace(ruling, reason=contrast.explain_control(held), more=contrast.controlled)
         if not self.count_seeds:
-            return replace(found, more=True)
+            return replace(ruling, more=True)
         near = judge(contrast.pair.relation, contrast.benefit, contrast.benefit, contrast.margin)
         level = self._find_level(contrast, self.shares.up if near == REPRODUCED else self.shares.apart)
-        return _count_seeds(contrast, found, level)
+        return _count_seeds(contrast, ruling, level)
 
 
 def find_ends(contrast: Contrast, level: float) -> Ends:
@@ -198,15 +195,15 @@ def _rule_unjudged(contrast: Contrast) -> Ruling:
     return Ruling(UNDECIDED, reason=f"all seeds {same}: no spread to judge by")
 
 
-def _count_seeds(contrast: Contrast, found: Ruling, level: float) -> Ruling:
+def _count_seeds(contrast: Contrast, ruling: Ruling, level: float) -> Ruling:
     """How many seeds would decide an open contrast, at the level of its interval."""
     n, sd = contrast.paired.summary.n, contrast.sd or 0.0
     seen, seeds = detectable(sd, n, level), seeds_needed(contrast.routes, sd, level)
     span = find_range(contrast.routes, sd, n, level)
     if span is None:
-        return replace(found, detectable=seen, reason=f"needs more than {MOST_SEEDS} seeds", more=True)
+        return replace(ruling, detectable=seen, reason=f"needs more than {MOST_SEEDS} seeds", more=True)
     seeds = None if seeds is None else max(seeds, n + 1)
-    return replace(found, seeds=seeds, range=span, detectable=seen, reason=str(span), more=True)
+    return replace(ruling, seeds=seeds, range=span, detectable=seen, reason=str(span), more=True)
 
 
 def combine(rulings: Sequence[Ruling]) -> Outcome:
@@ -215,14 +212,14 @@ def combine(rulings: Sequence[Ruling]) -> Outcome:
     One contradicted contrast contradicts it. Then undecided (or not run) weighs more than equivalent, and equivalent
     more than reproduced (`words.Word.weight`).
     """
-    own = tuple(rulings)
     if all(ruling.verdict == NOT_RUN for ruling in rulings):
         reasons = dict.fromkeys(ruling.reason for ruling in rulings if ruling.reason != NO_SEED)
-        return Outcome(NOT_RUN, None, "; ".join(reasons) or (NO_SEED if own else NO_COLUMN), rulings=own)
+        return Outcome(NOT_RUN, None, "; ".join(reasons) or (NO_SEED if rulings else NO_COLUMN), rulings=tuple(rulings))
     heaviest = max((find_word(ruling.verdict) for ruling in rulings), key=lambda word: word.weight)
     if heaviest.decides:
-        return Outcome(heaviest.name, None, "", rulings=own)
-    return replace(_wait_for([ruling for ruling in rulings if not find_word(ruling.verdict).decides]), rulings=own)
+        return Outcome(heaviest.name, None, "", rulings=tuple(rulings))
+    waiting = [ruling for ruling in rulings if not find_word(ruling.verdict).decides]
+    return replace(_wait_for(waiting), rulings=tuple(rulings))
 
 
 def _wait_for(waiting: Sequence[Ruling]) -> Outcome:

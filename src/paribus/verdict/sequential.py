@@ -54,8 +54,8 @@ class Looks:
         if n < self.first:
             return 0.0
         rates, levels = _table(self.first, self.most)
-        own = levels[:, min(n, self.most) - self.first]
-        return float(np.exp(np.interp(math.log(_USED * alpha), np.log([*rates, 1.0]), np.log([*own, 1.0]))))
+        at_n = levels[:, min(n, self.most) - self.first]
+        return float(np.exp(np.interp(math.log(_USED * alpha), np.log([*rates, 1.0]), np.log([*at_n, 1.0]))))
 
     def p(self, p: float, n: int) -> float:
         """The smallest error rate of all looks together at which a test at n seeds with this p decides."""
@@ -64,10 +64,10 @@ class Looks:
         if n < self.first:
             return 1.0
         rates, levels = _table(self.first, self.most)
-        own = levels[:, min(n, self.most) - self.first]
-        if p <= own[0]:
-            return float(p / own[0] * rates[0] / _USED)
-        rate = float(np.exp(np.interp(math.log(p), np.log([*own, 1.0]), np.log([*rates, 1.0]))))
+        at_n = levels[:, min(n, self.most) - self.first]
+        if p <= at_n[0]:
+            return float(p / at_n[0] * rates[0] / _USED)
+        rate = float(np.exp(np.interp(math.log(p), np.log([*at_n, 1.0]), np.log([*rates, 1.0]))))
         return min(1.0, rate / _USED)
 
 
@@ -85,7 +85,7 @@ def levels(alpha: float, first: int, most: int) -> list[float]:
     import numpy as np
     from scipy.special import ndtr, ndtri
 
-    before, found = 0.0, list[float]()
+    before, of_looks = 0.0, list[float]()
     nodes = mass = np.empty(0)  # of |U| while no boundary has been crossed
     for n in range(first, most + 1):
         due = alpha * spent(n / most)
@@ -96,8 +96,8 @@ def levels(alpha: float, first: int, most: int) -> list[float]:
         below = 1.0 - p[::2] if n == first else mass @ _inside(nodes[:, None], edges[None, :], n - 1)
         nodes, mass = _boundary(p[1::2], n), np.diff(below)
         before = due
-        found.append(level)
-    return found
+        of_looks.append(level)
+    return of_looks
 
 
 def _crossing(nodes: Floats, mass: Floats, n: int, due: float) -> float:
@@ -133,5 +133,5 @@ def _inside(u: Floats, bound: Floats | float, n: int) -> Floats:
     reach = bound * np.sqrt(np.maximum(0.0, 1.0 + u * u - square))
     scale = math.sqrt(n) / np.where(np.abs(1.0 - square) < 1e-12, 1e-12, 1.0 - square)
     one, other = stdtr(n, (reach - u) * scale), stdtr(n, (-reach - u) * scale)
-    found: Floats = np.where(square < 1.0, one - other, np.where(reach > 0.0, 1.0 + one - other, 1.0))
-    return found
+    chance: Floats = np.where(square < 1.0, one - other, np.where(reach > 0.0, 1.0 + one - other, 1.0))
+    return chance

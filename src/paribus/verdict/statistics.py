@@ -2,7 +2,7 @@
 
 Intervals and verdicts are Student's at every n: at the 3 to 10 seeds of an ablation it keeps its 95%, and a bootstrap
 does not (measured in analysis/results/calibration.json). From 20 seeds on, a bias-corrected bootstrap is printed beside
-it as a check of the normality that it assumes (`bootstrap.py`).
+it as a check of the normality that it assumes (`resampling.py`).
 """
 
 from __future__ import annotations

@@ -16,9 +16,9 @@ from paribus.reporting.site.samples import Sample
 from paribus.reporting.tables.blocks import format_number
 from paribus.reporting.tables.curves import thin
 from paribus.reporting.tables.schema import AnchorRow, ArmRow, Band, Cell, Table
-from paribus.runs.archive import CONFIG, FAILED, RECORD, StoredRun
+from paribus.runs.folder import CONFIG, FAILED, RECORD, StoredRun
 from paribus.runs.record import Record
-from paribus.runs.store import find_stored, read_config
+from paribus.runs.store import find_stored
 from paribus.sweeps.control import describe_changes
 from paribus.sweeps.sweep import SCRATCH
 
@@ -141,6 +141,6 @@ def _group_configs(stored: Mapping[int, StoredRun]) -> list[Config]:
         if (content := run.read(CONFIG)) is not None:
             texts.setdefault(_OF_ONE_RUN.sub("", content.decode("utf-8")), []).append(seed)
     return [
-        Config(f"config{number}", tuple(seeds), text, read_config(stored[seeds[0]]) or {})
+        Config(f"config{number}", tuple(seeds), text, stored[seeds[0]].read_config() or {})
         for number, (text, seeds) in enumerate(texts.items(), 1)
     ]

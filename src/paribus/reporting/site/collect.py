@@ -19,9 +19,11 @@ from paribus.reporting.tables.curves import Curve, read_curves
 from paribus.reporting.tables.design import Design, make_design
 from paribus.reporting.tables.evidence import gather
 from paribus.reporting.tables.schema import Table
+from paribus.runs.manifest import Manifest, find_manifest
 from paribus.runs.record import Record
-from paribus.runs.store import Found, Manifest, find_manifest, find_records, find_stored, read_config
-from paribus.sweeps.sweep import Sweep, load, names
+from paribus.runs.store import Found, find_records, find_stored
+from paribus.sweeps.sweep import Sweep
+from paribus.sweeps.sweep_file import load, names
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,7 @@ class Entry:
     def takes_points(self) -> bool:
         """Whether all arms could be fine-tuned during pre-training (see `training.points.check_points`)."""
         runs = (find_stored(record, self.roots) for record in {one.arm: one for one in self.found.records}.values())
-        for config in ((read_config(run) if run is not None else None) or {} for run in runs):
+        for config in ((run.read_config() if run is not None else None) or {} for run in runs):
             tuning = config.get("finetune", {})
             if config.get("members", 1) > 1 or tuning.get("ensemble", 1) > 1 or tuning.get("encoder"):
                 return False

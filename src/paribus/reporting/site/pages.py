@@ -21,7 +21,7 @@ from paribus.reporting.site.searches import Search, find_searches, render_search
 from paribus.reporting.site.table_page import count_runs, render_table_page
 from paribus.reporting.tables.files import render_texts, write_files
 from paribus.reporting.tables.html import make_style
-from paribus.sweeps.sweep import names
+from paribus.sweeps.sweep_file import names
 
 
 def write_site(site: Path, reports: Path, runs: Path, results: Path, examples: int, cache: Path | None) -> None:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from paribus.core.errors import UserError
 from paribus.data.tokens.prepare import Data
 from paribus.reporting.site.collect import Entry
-from paribus.runs.store import find_stored, read_config
+from paribus.runs.store import find_stored
 from paribus.training.description import Run
 
 # the meaning of each color of `paribus show`
@@ -40,7 +40,7 @@ class Samples:
         """The first examples of the arm's first finished run, or the reason if its text is not available."""
         done = [record for record in entry.found.records if record.arm == arm and record.done]
         stored = find_stored(done[0], entry.roots) if done else None
-        config = read_config(stored) if stored else None
+        config = stored.read_config() if stored else None
         if self.count == 0 or not done or config is None:
             reason = "No examples were requested." if self.count == 0 else "No config of a finished run was found."
             return Sample(reason=reason)

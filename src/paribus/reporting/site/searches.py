@@ -12,7 +12,7 @@ from paribus.core.files import is_name
 from paribus.reporting.plots.panel import Panel
 from paribus.reporting.plots.search import draw_front, draw_history, draw_importances
 from paribus.reporting.rendering import render_page
-from paribus.sweeps.search.status import TrialBoard
+from paribus.sweeps.search.status import SearchStatus
 from paribus.sweeps.search.storage import STUDY
 
 _SUFFIX = ".search"
@@ -23,7 +23,7 @@ class Search:
     """`name` of its folder; `importances`: one line per objective; `history`: of values, or the Pareto front."""
 
     name: str
-    board: TrialBoard
+    board: SearchStatus
     importances: Sequence[str]
     history: Sequence[Panel]
     shares: Sequence[Panel]

@@ -12,7 +12,8 @@ from paribus.reporting.tables.design import Design, make_design
 from paribus.reporting.tables.evidence import gather
 from paribus.reporting.tables.facts import find_facts
 from paribus.reporting.tables.schema import Table, Tuned
-from paribus.runs.store import find_manifest, find_records
+from paribus.runs.manifest import find_manifest
+from paribus.runs.store import find_records
 from paribus.sweeps.sweep import Sweep
 from paribus.sweeps.tuning import Tuning
 

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from paribus.reporting.tables.schema import Band
-from paribus.runs.archive import CURVES, STAGES, TUNING, StoredRun
+from paribus.runs.folder import CURVES, STAGES, TUNING, StoredRun
 from paribus.runs.record import Record, TaskPoint
-from paribus.runs.store import find_stored, read_curve_lines
+from paribus.runs.store import find_stored
 from paribus.verdict.metrics import MEAN, in_points
 from paribus.verdict.statistics import summarize
 
@@ -45,7 +45,7 @@ def read_curves(run: StoredRun, record: Record, averaged: Sequence[str] = ()) ->
     """
     found: dict[str, Curve] = {}
     for name, before in _list_stages(record):
-        for metric, curve in _read_stage(read_curve_lines(run, record, name)).items():
+        for metric, curve in _read_stage(run.read_curve_lines(record, name)).items():
             joined = found.setdefault(metric, Curve([], []))
             joined.tokens.extend(before + tokens for tokens in curve.tokens)
             joined.values.extend(curve.values)
@@ -69,7 +69,7 @@ def _read_stage(lines: Sequence[dict[str, Any]]) -> dict[str, Curve]:
 
 def _read_tuning(run: StoredRun, record: Record) -> dict[str, Curve]:
     """{"task/metric": the mean curve over fine-tuning seeds}; of a point that was written twice the last counts."""
-    lines = read_curve_lines(run, record, TUNING)
+    lines = run.read_curve_lines(record, TUNING)
     kept = {(line.get("task"), line.get("seed"), line.get("step", 0)): line for line in lines}
     found: dict[str, dict[int, list[tuple[float, float]]]] = {}
     for (task, _, step), line in kept.items():

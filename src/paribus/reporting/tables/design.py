@@ -8,7 +8,7 @@ from typing import Any
 
 from paribus.core.config import compose
 from paribus.core.errors import UserError
-from paribus.runs.store import Manifest
+from paribus.runs.manifest import Manifest
 from paribus.sweeps.control import audit
 from paribus.sweeps.sweep import Sweep, jobs
 from paribus.sweeps.tune_arms import apply_tuning

@@ -8,7 +8,7 @@ from typing import Any
 
 from paribus.runs.provenance import name_text
 from paribus.runs.record import Record
-from paribus.runs.store import find_stored, portable_overrides, read_config
+from paribus.runs.store import find_stored, portable_overrides
 from paribus.verdict.controls import TOLERANCE
 
 NOTHING = "no pre-training"
@@ -58,7 +58,7 @@ def write_line(facts: Mapping[str, str]) -> str:
 
 def _read(record: Record, roots: Sequence[Path]) -> Config:
     run = find_stored(record, roots)
-    return (read_config(run) if run else None) or {}
+    return (run.read_config() if run else None) or {}
 
 
 def _join(found: Iterable[str]) -> str:

@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 from paribus.core.console import say
 from paribus.core.errors import UserError
 from paribus.core.files import write_json
-from paribus.runs.stages import FINETUNE, PRETRAIN, STUDY, group
 from paribus.runs.store import trial_study
-from paribus.runs.tracker import STEP
+from paribus.runs.tracker import FINETUNE, PRETRAIN, STEP, STUDY, group_of
 from paribus.sweeps.sweep import Sweep
 from paribus.verdict.claims import OWNERS
 from paribus.verdict.metrics import is_task, lower_is_better
@@ -31,7 +30,7 @@ class Board(NamedTuple):
 
     @property
     def group(self) -> str:
-        return group(self.study, self.scale)
+        return group_of(self.study, self.scale)
 
     @property
     def title(self) -> str:
@@ -150,7 +149,7 @@ def _runset(board: Board, *job_types: str) -> Any:
 
 def _groups(board: Board) -> list[str]:
     tuned = board.sweep.tune_at(board.scale) is not None
-    return [board.group, *([group(trial_study(board.study), board.scale)] if tuned else [])]
+    return [board.group, *([group_of(trial_study(board.study), board.scale)] if tuned else [])]
 
 
 def _curves(board: Board) -> list[Any]:

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from paribus.runs.stages import FINETUNE
-from paribus.runs.store import Manifest
-from paribus.runs.tracker import STATUS, STEP
+from paribus.runs.manifest import Manifest
+from paribus.runs.tracker import FINETUNE, STATUS, STEP
 
 if TYPE_CHECKING:
     from pandas import DataFrame

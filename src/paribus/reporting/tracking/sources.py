@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 
 from paribus.core.errors import UserError
 from paribus.reporting.tracking.runs import OVER, Run, StageLog, join_stages, pick_numbers
+from paribus.runs.manifest import find_manifest
 from paribus.runs.record import Record
-from paribus.runs.stages import BUDGET, FINETUNE, PRETRAIN, TRIAL, group
-from paribus.runs.store import find_manifest, find_records, find_stored, read_curve_lines
+from paribus.runs.store import find_records, find_stored
+from paribus.runs.tracker import BUDGET, FINETUNE, PRETRAIN, TRIAL, group_of
 
 _STAGES = (PRETRAIN, TRIAL, FINETUNE)
 
@@ -29,7 +30,7 @@ class Records:
         for record in find_records(study, scale, self.roots).records:
             if record.status in OVER:
                 run = find_stored(record, self.roots)
-                rows = read_curve_lines(run, record) if run else []
+                rows = run.read_curve_lines(record) if run else []
                 curve = {
                     (name, int(row["step"])): value
                     for row in rows
@@ -66,7 +67,7 @@ class Offline:
         segments = [read_segment(path) for path in sorted(paths)]
         stages: dict[str, StageLog] = {}
         for head, log, _ in sorted(segments, key=lambda segment: segment.head.get("start_time", "")):
-            if head.get("run_group") == group(study, scale) and head.get("job_type") in _STAGES:
+            if head.get("run_group") == group_of(study, scale) and head.get("job_type") in _STAGES:
                 _extend(stages.setdefault(head["run_id"], StageLog()), log)
         return join_stages(list(stages.values()), find_manifest(self.roots, study, scale))
 
@@ -123,7 +124,7 @@ class Online:
         try:
             api = wandb.Api(overrides={"base_url": self.base_url} if self.base_url else {})
             path = f"{self.entity or api.default_entity}/{self.project}"
-            found = api.runs(path, filters={"group": group(study, scale)}, per_page=100, lazy=False)
+            found = api.runs(path, filters={"group": group_of(study, scale)}, per_page=100, lazy=False)
             stages = [self._stage(run) for run in found if run.job_type in _STAGES]
         except Exception as error:  # the client and its transport raise many kinds
             raise UserError(

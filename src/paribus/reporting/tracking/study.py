@@ -17,8 +17,7 @@ from paribus.core.errors import UserError
 from paribus.core.files import write_text
 from paribus.core.jsonable import to_json
 from paribus.reporting.tables.schema import Table
-from paribus.runs.stages import STUDY, Logger, group
-from paribus.runs.tracker import About, Tracked
+from paribus.runs.tracker import STUDY, Logger, Tracked, WandbInit, group_of
 from paribus.sweeps.request import Request
 from paribus.sweeps.search.findings import list_history, list_pareto, rank_importances
 from paribus.sweeps.search.space import dimension
@@ -51,8 +50,8 @@ def track_sweep(request: Request) -> None:
     except UserError as error:
         say(f"no table for W&B yet: {error}")
         return
-    named = group(request.named, request.scale)
-    about = About(
+    named = group_of(request.named, request.scale)
+    about = WandbInit(
         id=f"{digest([named, request.sweep.hash(request.scale)], 12)}-{STUDY}",
         name=f"{named} {STUDY}",
         group=named,
@@ -66,7 +65,7 @@ def track_sweep(request: Request) -> None:
 
 def track_search(node: Mapping[str, Any], name: str, signature: str, folder: Path, study: Study) -> None:
     """Log a search to W&B: trials, best value, importances and Pareto front; `node`: the logger's config."""
-    about = About(
+    about = WandbInit(
         id=f"{signature}-{digest(name, 6)}-{STUDY}",
         name=f"{name} {STUDY}",
         group=name,
@@ -88,7 +87,7 @@ def _find_logger(node: Mapping[str, Any]) -> Logger | None:
 
 
 def _log_new(
-    logger: Logger, about: About, known: object, fill: Fill, files: Callable[[], Mapping[str, bytes]] | None = None
+    logger: Logger, about: WandbInit, known: object, fill: Fill, files: Callable[[], Mapping[str, bytes]] | None = None
 ) -> None:
     """Log one row and an artifact of the files, unless nothing is new since the last time."""
     mark, state = about.folder / LOGGED, digest(known, 32)
@@ -109,7 +108,7 @@ def _log_new(
         write_text(mark, json.dumps({"state": state, "id": about.id}) + "\n")
 
 
-def _make_artifact(wandb: ModuleType, about: About, files: Mapping[str, bytes]) -> Any:
+def _make_artifact(wandb: ModuleType, about: WandbInit, files: Mapping[str, bytes]) -> Any:
     artifact = wandb.Artifact(about.group, type="table", metadata=dict(about.config))
     for name, content in files.items():
         with artifact.new_file(name, mode="wb") as file:

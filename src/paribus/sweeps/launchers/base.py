@@ -21,7 +21,8 @@ from paribus.core.processes import stoppable
 LOST = -signal.SIGKILL  # the status of a run whose process ended without a result
 
 
-def _run(config: Mapping[str, Any]) -> None:
+def train(config: Mapping[str, Any]) -> None:
+    """Train the run of a resolved config in this process."""
     from paribus.training.run import run
 
     run(dict(config))
@@ -41,7 +42,7 @@ class Work(NamedTuple):
     command: tuple[str, ...]
     log: Path
     config: Mapping[str, Any] | None = None
-    call: Callable[[Mapping[str, Any]], None] = _run
+    call: Callable[[Mapping[str, Any]], None] = train
 
 
 class Ended(NamedTuple):
@@ -129,7 +130,7 @@ class RemoteRun:
         return attempt(self.config)
 
 
-def attempt(config: Mapping[str, Any], call: Callable[[Mapping[str, Any]], None] = _run) -> int:
+def attempt(config: Mapping[str, Any], call: Callable[[Mapping[str, Any]], None] = train) -> int:
     """Train a resolved config in this process, or do something else with it; returns 0, or 2 after a failure, which
     the log explains.
     """
@@ -198,14 +199,10 @@ def failure_reason(end: Ended) -> str:
         name = next((known.name for known in signal.Signals if known == -end.status), f"signal {-end.status}")
         mend = ", perhaps out of memory: a smaller profile.microbatch or fewer slots need less"
         return f"killed by {name}" + (mend if name == "SIGKILL" else "")
-    lines = _last_lines(end.work.log)
-    own = [line for line in lines if line.startswith("paribus: ")]
-    last = next((line for line in reversed(own or lines) if line.strip()), f"exit status {end.status}")
-    return last.removeprefix("paribus: ").strip()
-
-
-def _last_lines(log: Path) -> list[str]:
-    """The lines at the end of a log that follow its last `$ command` line."""
-    lines = read_end(log, 8192)
+    lines = read_end(end.work.log, 8192)
     commands = [number for number, line in enumerate(lines) if line.startswith("$ ")]
-    return lines[commands[-1] + 1 :] if commands else lines
+    if commands:  # what the log holds of earlier commands does not count
+        lines = lines[commands[-1] + 1 :]
+    ours = [line for line in lines if line.startswith("paribus: ")]
+    last = next((line for line in reversed(ours or lines) if line.strip()), f"exit status {end.status}")
+    return last.removeprefix("paribus: ").strip()

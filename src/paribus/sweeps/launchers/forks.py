@@ -29,7 +29,7 @@ PRELOADED = "paribus.training.preload"
 POLL = 0.02  # seconds between two looks for ended processes
 
 
-class Order(NamedTuple):
+class ForkOrder(NamedTuple):
     """A run that is to start: its resolved config and what to do with it, the log that exists, its CPU cores, and
     environment variables.
     """
@@ -41,47 +41,47 @@ class Order(NamedTuple):
     environment: Mapping[str, str]
 
 
-class Server:
+class ForkServer:
     """The process that forks runs, started with `environment`. They end with the process that made this object."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
-        self.connection, its = Pipe()
-        code = f"from {__name__} import serve; serve({its.fileno()}, {os.getpid()})"
-        with its:
+        self.connection, theirs = Pipe()
+        code = f"from {__name__} import serve; serve({theirs.fileno()}, {os.getpid()})"
+        with theirs:
             self.process = subprocess.Popen(
                 [sys.executable, "-c", code],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 env={**os.environ, **environment},
-                pass_fds=[its.fileno()],
+                pass_fds=[theirs.fileno()],
                 process_group=0,
             )
         self.alive = True
-        self._over: dict[int, int] = {}
+        self._ended: dict[int, int] = {}
 
-    def start(self, order: Order) -> Fork | None:
+    def start(self, order: ForkOrder) -> Fork | None:
         """The process of a run, or None if the server has died."""
         try:
             self.connection.send(order)
             while not isinstance(message := self.connection.recv(), int):
-                self._over.update([message])
+                self._ended.update([message])
         except (EOFError, OSError):
             self.alive = False
             return None
-        self._over.pop(message, None)  # of an earlier process with this number
+        self._ended.pop(message, None)  # of an earlier process with this number
         return Fork(self, message)
 
     def status(self, pid: int) -> int | None:
         """The exit status of a run's process, or None while it runs. If the server has died, the process is killed."""
         try:
             while self.connection.poll():
-                self._over.update([self.connection.recv()])
+                self._ended.update([self.connection.recv()])
         except (EOFError, OSError):
             self.alive = False
-        if pid not in self._over and not self.alive:
+        if pid not in self._ended and not self.alive:
             kill(pid, signal.SIGKILL)
             return LOST
-        return self._over.get(pid)
+        return self._ended.get(pid)
 
     def close(self) -> None:
         """End the server, even if it is still loading libraries. Its runs, which the pool has stopped, end with it."""
@@ -93,7 +93,7 @@ class Server:
 class Fork(NamedTuple):
     """The process of a run, which `subprocess.Popen` would have."""
 
-    server: Server
+    server: ForkServer
     pid: int
 
     def poll(self) -> int | None:
@@ -112,7 +112,7 @@ def kill(group: int, number: signal.Signals) -> None:
 
 
 def serve(number: int, parent: int) -> None:
-    """Fork a process for every `Order` from the connection, and report how each ended. Ends with its parent."""
+    """Fork a process for every `ForkOrder` from the connection, and report how each ended. Ends with its parent."""
     die_with_parent(parent)
     server = os.getpid()
     collect_rarely()
@@ -121,13 +121,13 @@ def serve(number: int, parent: int) -> None:
         sys.exit(_follow(order, server))
 
 
-def _fork_orders(connection: Connection) -> Order | None:
+def _fork_orders(connection: Connection) -> ForkOrder | None:
     """An order, in the process that is to follow it; None in this one, after the other side is gone."""
     running: set[int] = set()
     try:
         while True:
             if connection.poll(POLL):
-                order: Order = connection.recv()
+                order: ForkOrder = connection.recv()
                 _import_components(order.config)
                 collect_often()
                 if (pid := os.fork()) == 0:
@@ -158,7 +158,7 @@ def _import_components(node: object) -> None:
             kind(target)
 
 
-def _follow(order: Order, server: int) -> int:
+def _follow(order: ForkOrder, server: int) -> int:
     """Run as a fresh process would: the exit status and the log are the same."""
     die_with_parent(server)
     with order.log.open("ab", buffering=0) as log:

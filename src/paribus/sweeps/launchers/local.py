@@ -23,7 +23,7 @@ from paribus.core.files import temporary_folder
 from paribus.core.processes import check_ranks, die_with_parent, gpus, stoppable
 from paribus.core.trust import mask_text
 from paribus.sweeps.launchers.base import Demand, Ended, Events, Launcher, Pool, Work
-from paribus.sweeps.launchers.forks import Fork, Order, Server, kill
+from paribus.sweeps.launchers.forks import Fork, ForkOrder, ForkServer, kill
 
 POLL = 0.05  # seconds between two polls of the processes
 GRACE = 30.0  # seconds that a stopped process has to end by itself
@@ -56,8 +56,8 @@ class Slot(NamedTuple):
 
     def environment(self) -> dict[str, str]:
         """The environment variables that a process in this slot gets."""
-        own = dict.fromkeys(_THREADS, str(self.threads))
-        return own if self.device is None else {**own, "CUDA_VISIBLE_DEVICES": self.device}
+        threads = dict.fromkeys(_THREADS, str(self.threads))
+        return threads if self.device is None else {**threads, "CUDA_VISIBLE_DEVICES": self.device}
 
 
 def machine_slots(runs: int, wanted: int | None = None, ranks: int = 1) -> list[Slot]:
@@ -75,19 +75,15 @@ def machine_slots(runs: int, wanted: int | None = None, ranks: int = 1) -> list[
     """
     if wanted is not None and wanted < 1:
         raise UserError(f"slots={wanted} is below 1", "use slots=auto or a positive number of parallel runs")
-    cores, devices = sorted(os.sched_getaffinity(0)), _device_groups(gpus(), ranks)
-    count = max(1, min(wanted or len(devices) or max(1, len(cores) // ranks), runs))
-    shares = [devices[at % len(devices)] if devices else None for at in range(count)]
-    if count > len(cores):
-        return [Slot(tuple(cores), device, count) for device in shares]
-    size = len(cores) // count
-    return [Slot(tuple(cores[at * size : (at + 1) * size]), device) for at, device in enumerate(shares)]
-
-
-def _device_groups(devices: Sequence[str], ranks: int) -> list[str]:
-    """The GPUs of each slot, as values of CUDA_VISIBLE_DEVICES."""
+    cores, devices = sorted(os.sched_getaffinity(0)), gpus()
     check_ranks(ranks, len(devices))
-    return [",".join(devices[at : at + ranks]) for at in range(0, len(devices) - ranks + 1, ranks)]
+    groups = [",".join(devices[at : at + ranks]) for at in range(0, len(devices) - ranks + 1, ranks)]
+    count = max(1, min(wanted or len(groups) or max(1, len(cores) // ranks), runs))
+    visible = [groups[at % len(groups)] if groups else None for at in range(count)]
+    if count > len(cores):
+        return [Slot(tuple(cores), device, count) for device in visible]
+    size = len(cores) // count
+    return [Slot(tuple(cores[at * size : (at + 1) * size]), device) for at, device in enumerate(visible)]
 
 
 @dataclass
@@ -102,7 +98,7 @@ class Slots(Pool):
 
     def __init__(self, slots: Sequence[Slot]) -> None:
         self.slots, self.size, self.threads = slots, len(slots), slots[0].threads
-        self.server: Server | None = None
+        self.server: ForkServer | None = None
         self.temporary = ""  # where the processes keep temporary files
 
     def run(self, queue: Sequence[Work], events: Events) -> None:
@@ -139,7 +135,7 @@ class Slots(Pool):
         process = self._fork(work, slot)
         if process is None and not work.command:
             raise UserError(f"{work.label} could not be started: its process died", "use fewer slots, which need less")
-        return _Running(work, process or _open(work, slot, self._environment(slot)), time.monotonic())
+        return _Running(work, process or _open_command(work, slot, self._environment(slot)), time.monotonic())
 
     def _fork(self, work: Work, slot: Slot) -> Fork | None:
         """The process of a run with a config. None if a server that was just started has died, as happens when memory
@@ -149,8 +145,8 @@ class Slots(Pool):
             return None
         environment = self._environment(slot)
         if self.server is None or not self.server.alive:
-            self.server = Server(environment)
-        return self.server.start(Order(work.config, work.call, work.log, slot.cores, environment))
+            self.server = ForkServer(environment)
+        return self.server.start(ForkOrder(work.config, work.call, work.log, slot.cores, environment))
 
     def _environment(self, slot: Slot) -> dict[str, str]:
         """The environment of a process; compiled kernels outlast the sweep, other temporary files do not."""
@@ -166,7 +162,7 @@ def _take(waiting: deque[Work], held: Callable[[Work], bool]) -> Work | None:
     return work
 
 
-def _open(work: Work, slot: Slot, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+def _open_command(work: Work, slot: Slot, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
     with work.log.open("ab", buffering=0) as log:
         process = subprocess.Popen(
             work.command,
@@ -184,12 +180,12 @@ def _open(work: Work, slot: Slot, environment: Mapping[str, str]) -> subprocess.
 
 def _collect_ended(running: dict[int, _Running]) -> list[tuple[int, Ended]]:
     """Remove the ended processes from `running`, {slot: process}."""
-    over = []
+    ended = []
     for slot, run in list(running.items()):
         if (status := run.process.poll()) is not None:
             del running[slot]
-            over.append((slot, Ended(run.work, status, time.monotonic() - run.start)))
-    return over
+            ended.append((slot, Ended(run.work, status, time.monotonic() - run.start)))
+    return ended
 
 
 def _stop(running: Sequence[_Running]) -> None:

@@ -41,19 +41,16 @@ class Ray(Launcher):
         except (ConnectionError, ValueError, RuntimeError) as error:
             cause = f"no Ray cluster answers at {self.address} ({error})"
             raise UserError(cause, "start one with `ray start --head`") from error
-        self._warn_of_missing(ray.cluster_resources())
-        return RayPool(ray, ray.remote(**self._options())(_train), size, self.cpus, self.poll_seconds)
-
-    def _options(self) -> dict[str, Any]:
-        memory = {} if self.memory_gb is None else {"memory": round(self.memory_gb * 2**30)}
-        fresh = {"max_calls": 1}  # a new process for each run
-        own = {"num_cpus": self.cpus, "num_gpus": self.gpus, "max_retries": self.retries, **memory, **fresh}
-        return {**own, **self.options}
-
-    def _warn_of_missing(self, available: Mapping[str, float]) -> None:
+        available = ray.cluster_resources()
         for name, key, wanted in (("CPUs", "CPU", self.cpus), ("GPUs", "GPU", self.gpus)):
-            if wanted > (found := available.get(key, 0)):
-                say(f"a run needs {wanted:g} {name}, but Ray has {found:g}: it waits until the cluster has more")
+            if wanted > (has := available.get(key, 0)):
+                say(f"a run needs {wanted:g} {name}, but Ray has {has:g}: it waits until the cluster has more")
+        options: dict[str, Any] = {"num_cpus": self.cpus, "num_gpus": self.gpus, "max_retries": self.retries}
+        options["max_calls"] = 1  # a new process for each run
+        if self.memory_gb is not None:
+            options["memory"] = round(self.memory_gb * 2**30)
+        task = ray.remote(**{**options, **self.options})(_train)
+        return RayPool(ray, task, size, self.cpus, self.poll_seconds)
 
 
 def _train(run: RemoteRun, folder: str, log: str) -> int:
@@ -80,13 +77,15 @@ class RayPool(ClusterPool):
         self.ray, self.task = ray, task
 
     def submit(self, waiting: deque[Work], running: int) -> list[Submitted]:
-        works = [waiting.popleft() for _ in range(min(len(waiting), self.size - running))]
-        return [_Task(work, self._submit(work), size=_size(work.log)) for work in works]
-
-    def _submit(self, work: Work) -> Any:
-        assert work.config is not None
-        work.log.parent.mkdir(parents=True, exist_ok=True)
-        return self.task.remote(RemoteRun(work.label, work.config), os.getcwd(), str(work.log.absolute()))
+        submitted: list[Submitted] = []
+        for _ in range(min(len(waiting), self.size - running)):
+            work = waiting.popleft()
+            assert work.config is not None
+            work.log.parent.mkdir(parents=True, exist_ok=True)
+            run = RemoteRun(work.label, work.config)
+            handle = self.task.remote(run, os.getcwd(), str(work.log.absolute()))
+            submitted.append(_Task(work, handle, size=_size(work.log)))
+        return submitted
 
     def poll(self, running: list[Submitted], events: Events) -> list[Submitted]:
         over, _ = self.ray.wait([task.handle for task in running], num_returns=len(running), timeout=0)

@@ -150,18 +150,21 @@ class SlurmPool(ClusterPool):
         """
         from submitit import SlurmJob
 
-        tickets = {work.label: _read_ticket(work) for work in queue}
+        tickets: dict[str, str] = {}
+        for work in queue:
+            with suppress(OSError):
+                tickets[work.label] = (work.log.parent / TICKET).read_text(encoding="utf-8").strip()
         states = queue_states()
         if states is None and any(tickets.values()):
             raise UserError("squeue does not answer, but jobs may be queued", "run the same command again later")
-        found: dict[str, Submitted] = {
+        queued: dict[str, Submitted] = {
             work.label: _Job(work, SlurmJob(self.executor.folder, number))
             for work in queue
-            if (number := tickets[work.label]) in (states or {}) and number is not None
+            if (number := tickets.get(work.label)) is not None and number in (states or {})
         }
-        if found:
-            say(f"{len(found)} jobs are already in the queue")
-        return found
+        if queued:
+            say(f"{len(queued)} jobs are already in the queue")
+        return queued
 
     def _submit(self, queue: Sequence[Work]) -> list[Submitted]:
         if not queue:
@@ -196,20 +199,14 @@ class SlurmPool(ClusterPool):
             say(f"{jobs}; run the same command again to follow them")
 
 
-def _read_ticket(work: Work) -> str | None:
-    with suppress(OSError):
-        return (work.log.parent / TICKET).read_text(encoding="utf-8").strip()
-    return None
-
-
 def queue_states() -> dict[str, str] | None:
     """{job: its state} of this user's jobs that have not ended; None if Slurm does not answer."""
     command = ["squeue", "--noheader", "--array", f"--user={os.getuid()}", "--format=%i|%T"]
     try:
-        found = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     except (OSError, subprocess.TimeoutExpired):
         return None
-    if found.returncode:
+    if done.returncode:
         return None
-    pairs = (line.strip().partition("|") for line in found.stdout.splitlines())
+    pairs = (line.strip().partition("|") for line in done.stdout.splitlines())
     return {number: state for number, _, state in pairs}

@@ -1,4 +1,4 @@
-"""The findings of a search: which parameters matter, the best value so far, and the Pareto front."""
+"""What a search has found: its best trials, which parameters matter, the best value so far, and the Pareto front."""
 
 from __future__ import annotations
 
@@ -8,6 +8,27 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from optuna import Study
     from optuna.trial import FrozenTrial
+
+
+def list_best(study: Study) -> list[FrozenTrial]:
+    """The best trial, or with several objectives the Pareto front, sorted by its first objective."""
+    if not list_complete(study):
+        return []
+    if len(study.directions) == 1:
+        return [study.best_trial]
+    return sorted(study.best_trials, key=lambda trial: trial.values)
+
+
+def describe_best(study: Study, names: Sequence[str]) -> list[str]:
+    """A line for each of the best trials, with its values and overrides."""
+    best, several = list_best(study), len(study.directions) > 1
+    lines = [f"Pareto front of {' and '.join(names) or 'the objectives'}:"] if best and several else []
+    for trial in best:
+        pairs = zip(names or [""] * len(trial.values), trial.values, strict=True)
+        values = ", ".join(f"{name} {value:.6g}".strip() for name, value in pairs)
+        overrides = " ".join(trial.user_attrs["overrides"])
+        lines.append(f"{' ' if several else 'best:'} trial {trial.number}: {values}  {overrides}")
+    return lines
 
 
 def describe_importances(study: Study, names: Sequence[str]) -> list[str]:
@@ -34,12 +55,12 @@ def rank_importances(study: Study, objective: int = 0) -> dict[str, float]:
         return {}
     try:
         evaluator = optuna.importance.FanovaImportanceEvaluator(seed=0)
-        found = optuna.importance.get_param_importances(
+        importances = optuna.importance.get_param_importances(
             study, evaluator=evaluator, target=lambda trial: float(trial.values[objective])
         )
     except (ValueError, RuntimeError):  # no parameter that all trials share
         return {}
-    return {name: float(share) for name, share in found.items()}
+    return {name: float(share) for name, share in importances.items()}
 
 
 def list_complete(study: Study) -> list[FrozenTrial]:

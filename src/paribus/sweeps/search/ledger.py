@@ -19,7 +19,7 @@ from optuna.trial import TrialState
 
 from paribus.core.console import say
 from paribus.sweeps.search.space import Choice, Dimension
-from paribus.sweeps.search.storage import Place
+from paribus.sweeps.search.storage import StudyStorage
 from paribus.sweeps.sweep import quote
 
 if TYPE_CHECKING:
@@ -33,14 +33,14 @@ RETRY_OF, ATTEMPT, SAMPLER_SEED = "retry_of", "attempt", "sampler_seed"
 FAILED, DIED, OVERDUE, VOID = "failed", "died", "overdue", "void"  # kinds of FAIL
 
 
-class Claim(NamedTuple):
+class ClaimedTrial(NamedTuple):
     """A trial that this worker runs."""
 
     trial: Trial
     overrides: tuple[str, ...]
 
 
-class Counts(NamedTuple):
+class TrialCounts(NamedTuple):
     """Trials that count towards n_trials, by how they ended; `open` ones have not ended."""
 
     complete: int
@@ -67,7 +67,7 @@ class Ledger:
     """
 
     study: Study
-    place: Place
+    storage: StudyStorage
     worker: str
     space: Mapping[str, Dimension]
     sampler: Callable[[int], BaseSampler]
@@ -87,27 +87,27 @@ class Ledger:
             self._grid = list(itertools.product(*axes))
             self.trials = min(self.trials, size)
 
-    def claim(self) -> Claim | None:
+    def claim(self) -> ClaimedTrial | None:
         """The next trial for this worker; None if nothing is left, or other workers have all that is left."""
-        with self.place.mutex():
-            self._reclaim()
-            self._retry()
-            found = self._trials()
-            counts = count_trials(found, self.retries)
-            if any(trial.state == TrialState.WAITING for trial in found):
-                return self._take(self._draw(len(found)))
+        with self.storage.mutex():
+            self._end_trials_of_dead_workers()
+            self._queue_retries()
+            trials = self._trials()
+            counts = count_trials(trials, self.retries)
+            if any(trial.state == TrialState.WAITING for trial in trials):
+                return self._take(self._draw(len(trials)))
             if counts.finished + counts.open >= self.trials:
                 return None
-            return self._take(self._new(found))
+            return self._take(self._draw_unseen(trials))
 
     def over(self) -> bool:
         """Whether enough trials have finished."""
         return self.counts().finished >= self.trials
 
-    def counts(self) -> Counts:
+    def counts(self) -> TrialCounts:
         return count_trials(self._trials(), self.retries)
 
-    def complete(self, claim: Claim, values: Sequence[float], kept: Mapping[str, Any]) -> None:
+    def complete(self, claim: ClaimedTrial, values: Sequence[float], kept: Mapping[str, Any]) -> None:
         """Record the values of a trial; it failed if one of them is not finite."""
         if not all(math.isfinite(value) for value in values):
             self.fail(claim, f"the objective is {list(values)}")
@@ -117,28 +117,28 @@ class Ledger:
                 claim.trial.set_user_attr(key, value)
             self.study.tell(claim.trial.number, list(values), skip_if_finished=True)
 
-    def prune(self, claim: Claim, reason: str) -> None:
+    def prune(self, claim: ClaimedTrial, reason: str) -> None:
         with _skip_if_taken_over(claim):
             claim.trial.set_user_attr(REASON, reason)
             self.study.tell(claim.trial.number, state=TrialState.PRUNED, skip_if_finished=True)
 
-    def fail(self, claim: Claim, reason: str, kind: str = FAILED) -> None:
+    def fail(self, claim: ClaimedTrial, reason: str, kind: str = FAILED) -> None:
         """Record a failure; `claim` returns the same parameters again if retries are left."""
         say(f"✗ trial {claim.trial.number} {kind}: {reason}")
         with _skip_if_taken_over(claim):
             self._fail(claim.trial._trial_id, reason, kind)
 
     def _fail(self, trial_id: int, reason: str, kind: str) -> None:
-        storage = self.place.storage
-        storage.set_trial_user_attr(trial_id, REASON, reason[:1000])
-        storage.set_trial_user_attr(trial_id, KIND, kind)
-        storage.set_trial_state_values(trial_id, TrialState.FAIL)
+        backend = self.storage.backend
+        backend.set_trial_user_attr(trial_id, REASON, reason[:1000])
+        backend.set_trial_user_attr(trial_id, KIND, kind)
+        backend.set_trial_state_values(trial_id, TrialState.FAIL)
 
     def _trials(self) -> list[FrozenTrial]:
         return self.study.get_trials(deepcopy=False)
 
-    def _reclaim(self) -> None:
-        """End the RUNNING trials of dead workers. Under the mutex, a trial without a worker has lost it."""
+    def _end_trials_of_dead_workers(self) -> None:
+        """Under the mutex, a RUNNING trial without a worker has lost it."""
         for trial in self._trials():
             if trial.state != TrialState.RUNNING:
                 continue
@@ -146,15 +146,15 @@ class Ledger:
             if worker is None:
                 kind = DIED if "fixed_params" in trial.system_attrs else VOID
                 self._fail(trial._trial_id, "its worker died before the trial started", kind)
-            elif not self.place.alive(worker):
+            elif not self.storage.alive(worker):
                 say(f"the worker of trial {trial.number} died; the trial runs again")
                 self._fail(trial._trial_id, f"its worker {worker} died", DIED)
 
-    def _retry(self) -> None:
+    def _queue_retries(self) -> None:
         """Queue each trial that should run again and has no successor yet."""
-        found = self._trials()
-        followed = {trial.user_attrs[RETRY_OF] for trial in found if RETRY_OF in trial.user_attrs}
-        for trial in found:
+        trials = self._trials()
+        followed = {trial.user_attrs[RETRY_OF] for trial in trials if RETRY_OF in trial.user_attrs}
+        for trial in trials:
             if trial.state == TrialState.FAIL and trial.number not in followed and is_retried(trial, self.retries):
                 parameters = trial.system_attrs.get("fixed_params", trial.params)
                 attempt = trial.user_attrs.get(ATTEMPT, 0) + (trial.user_attrs[KIND] == FAILED)
@@ -169,23 +169,23 @@ class Ledger:
         trial.set_user_attr(SAMPLER_SEED, self.seed + number)
         return trial
 
-    def _new(self, found: Sequence[FrozenTrial]) -> Trial:
-        """A trial with parameters that no other trial has, if the space has any left."""
+    def _draw_unseen(self, trials: Sequence[FrozenTrial]) -> Trial:
+        """A trial with parameters that none of these trials has, if the space has any left."""
         taken = {
-            tuple(t.user_attrs[OVERRIDES])
-            for t in found
-            if OVERRIDES in t.user_attrs and t.user_attrs.get(KIND) != VOID
+            tuple(trial.user_attrs[OVERRIDES])
+            for trial in trials
+            if OVERRIDES in trial.user_attrs and trial.user_attrs.get(KIND) != VOID
         }
         if self.ordered:
-            self._queue_unseen(taken, len(found))
+            self._queue_unseen(taken, len(trials))
         for draw in range(DRAWS):
-            trial = self._draw(len(found) + draw)
+            trial = self._draw(len(trials) + draw)
             if self._overrides(trial) not in taken:
                 return trial
             self._fail(trial._trial_id, "these parameters were drawn before", VOID)
             if self._grid:
                 self._queue_unseen(taken, trial.number)
-        return self._draw(len(found) + DRAWS)
+        return self._draw(len(trials) + DRAWS)
 
     def _queue_unseen(self, taken: set[tuple[str, ...]], number: int) -> None:
         free = [texts for texts in self._grid if texts not in taken]
@@ -193,23 +193,27 @@ class Ledger:
         self.study.enqueue_trial({key: text.partition("=")[2] for key, text in zip(self.space, texts, strict=True)})
 
     def _overrides(self, trial: Trial) -> tuple[str, ...]:
-        own = [f"{key}={part.text(trial.params[key])}" for key, part in self.space.items()]
-        return (*own, *(f"{key}={_render(value)}" for key, value in trial.params.items() if key not in self.space))
+        overrides = [f"{key}={part.text(trial.params[key])}" for key, part in self.space.items()]
+        for key, value in trial.params.items():
+            if key not in self.space:  # of `conditional`
+                text = str(value).lower() if isinstance(value, bool) else repr(value)
+                overrides.append(f"{key}={quote(value) if isinstance(value, str) else text}")
+        return tuple(overrides)
 
-    def _take(self, trial: Trial) -> Claim:
+    def _take(self, trial: Trial) -> ClaimedTrial:
         overrides = self._overrides(trial)
         trial.set_user_attr(OVERRIDES, list(overrides))
         trial.set_user_attr(WORKER, self.worker)
-        return Claim(trial, overrides)
+        return ClaimedTrial(trial, overrides)
 
 
-def count_trials(found: Sequence[FrozenTrial], retries: int) -> Counts:
+def count_trials(trials: Sequence[FrozenTrial], retries: int) -> TrialCounts:
     """How the trials of a study ended. A trial that was run again, or drawn twice, counts once."""
-    ended = [trial.state for trial in found]
-    failed = sum(trial.state == TrialState.FAIL and not is_retried(trial, retries) for trial in found)
-    void = sum(trial.user_attrs.get(KIND) == VOID for trial in found)
-    left = sum(not state.is_finished() for state in ended)
-    return Counts(ended.count(TrialState.COMPLETE), ended.count(TrialState.PRUNED), failed - void, left)
+    states = [trial.state for trial in trials]
+    failed = sum(trial.state == TrialState.FAIL and not is_retried(trial, retries) for trial in trials)
+    void = sum(trial.user_attrs.get(KIND) == VOID for trial in trials)
+    unfinished = sum(not state.is_finished() for state in states)
+    return TrialCounts(states.count(TrialState.COMPLETE), states.count(TrialState.PRUNED), failed - void, unfinished)
 
 
 def is_retried(trial: FrozenTrial, retries: int) -> bool:
@@ -219,13 +223,9 @@ def is_retried(trial: FrozenTrial, retries: int) -> bool:
 
 
 @contextmanager
-def _skip_if_taken_over(claim: Claim) -> Iterator[None]:
+def _skip_if_taken_over(claim: ClaimedTrial) -> Iterator[None]:
     """Skip the rest of the block if another worker has taken the trial over because this one seemed dead."""
     try:
         yield
     except UpdateFinishedTrialError:
         say(f"trial {claim.trial.number} was taken over by another worker")
-
-
-def _render(value: object) -> str:
-    return quote(value) if isinstance(value, str) else str(value).lower() if isinstance(value, bool) else repr(value)

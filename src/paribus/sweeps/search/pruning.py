@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from paribus.core.build import build
 from paribus.core.errors import UserError
+from paribus.sweeps.search.storage import open_storage
 from paribus.verdict.metrics import LOSS, held_out_loss
 
 if TYPE_CHECKING:
@@ -29,7 +31,7 @@ class UnknownObjective(UserError):
 
 
 @dataclass
-class Reporter:
+class TrialReporter:
     """A trial as its run sees it. `metric`: the validation metric that the pruner compares."""
 
     trial: Trial
@@ -54,20 +56,16 @@ def make_pruner(node: Mapping[str, object]) -> BasePruner:
     return pruner
 
 
-def reporter(node: Mapping[str, object] | None) -> Reporter | None:
+def reporter(node: Mapping[str, object] | None) -> TrialReporter | None:
     """The reporter of `cfg.trial`: {storage, study, id, metric}; None if the run is not a trial or nothing prunes it.
 
     Raises UserError if the storage cannot be opened.
     """
     if node is None or node.get("metric") is None:
         return None
-    import json
-
     from optuna import load_study
     from optuna.trial import Trial
 
-    from paribus.sweeps.search.storage import open_storage
-
     study = load_study(study_name=str(node["study"]), storage=open_storage(str(node["storage"])))
     study.pruner = make_pruner(json.loads(study.user_attrs[PRUNER]))
-    return Reporter(Trial(study, int(str(node["id"]))), str(node["metric"]))
+    return TrialReporter(Trial(study, int(str(node["id"]))), str(node["metric"]))

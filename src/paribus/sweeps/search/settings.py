@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from optuna.trial import Trial
 
 DIRECTIONS = ("minimize", "maximize")
-_OURS = {"trial", "evaluation", "objective"}  # keys of our own application, whose jobs return their metrics by name
+_OUR_KEYS = {"trial", "evaluation", "objective"}  # keys of our own application, whose jobs return their metrics by name
 _NOT_SEMANTIC = ("hydra", "paths", "profile", "logger", "trial", "run_dir", "sweep_hash", "search")
 
 
@@ -69,10 +69,10 @@ class Settings:
     @property
     def ordered(self) -> bool:
         """Whether a grid is run in its order. Optuna's GridSampler repeats points if there are several workers."""
-        return self._kind == "GridSampler"
+        return self._sampler_class == "GridSampler"
 
     @property
-    def _kind(self) -> str:
+    def _sampler_class(self) -> str:
         return str(self.sampler["_target_"]).rsplit(".", 1)[-1]
 
     def build_sampler(self, seed: int) -> BaseSampler:
@@ -81,12 +81,10 @@ class Settings:
 
         if self.ordered:
             return RandomSampler(seed)  # the ledger queues the points
-        kind = self._kind
-        own: dict[str, Any] = {"seed": self.seed if kind == "QMCSampler" else seed}
-        if kind == "TPESampler":
-            own["constant_liar"] = len(self.directions) == 1
-        known = {key: value for key, value in own.items() if key == "seed" or key not in self.sampler}
-        sampler: BaseSampler = build({**self.sampler, **known})
+        arguments = {**self.sampler, "seed": self.seed if self._sampler_class == "QMCSampler" else seed}
+        if self._sampler_class == "TPESampler":
+            arguments.setdefault("constant_liar", len(self.directions) == 1)
+        sampler: BaseSampler = build(arguments)
         return sampler
 
 
@@ -94,7 +92,7 @@ def read_settings(
     given: Mapping[str, Any], config: DictConfig, context: HydraContext, arguments: Sequence[str]
 ) -> Settings:
     """Read `hydra.sweeper` and the command line. Raises UserError naming the key that cannot be used."""
-    ours = config.keys() >= _OURS
+    ours = config.keys() >= _OUR_KEYS
     space, fixed = _read_space(given, context, without_recipe(arguments) if ours else arguments)
     directions = tuple(map(str, _as_list(given["direction"])))
     objectives, seeds = tuple(map(str, _as_list(given["objective"]))), tuple(map(int, _as_list(given["seeds"])))
@@ -105,23 +103,22 @@ def read_settings(
     if len(objectives) != len(directions) and (objectives or ours):
         cause = f"hydra.sweeper.objective names {len(objectives)} objectives for {len(directions)} directions"
         raise UserError(cause, "give one name for each, such as [mlm_loss, flops]")
-    kind = [
-        {key: repr(part) for key, part in space.items()},
-        given["custom_search_space"],
-        directions,
-        objectives,
-        seeds,
-    ]
-    signature = digest([kind, {key: value for key, value in base.items() if key not in _NOT_SEMANTIC}])
+    texts, custom = {key: repr(part) for key, part in space.items()}, given["custom_search_space"]
+    fixed_config = {key: value for key, value in base.items() if key not in _NOT_SEMANTIC}
+    signature = digest([[texts, custom, directions, objectives, seeds], fixed_config])
     study = given["study_name"] or f"search-{signature}"
     folder = Path(given["folder"] or Path(str(config.hydra.sweep.dir)) / study)
+    storage = given["storage"]
+    if storage is not None and not isinstance(storage, str):
+        raise UserError("hydra.sweeper.storage is not a URL", "use journal:FILE, sqlite:///FILE or postgresql://...")
+    url = without_password(storage) if storage else f"{JOURNAL}{(folder / 'journal.log').resolve()}"
     return Settings(
-        space, fixed, directions, objectives, _url(given["storage"], folder), study, folder, signature,
+        space, fixed, directions, objectives, url, study, folder, signature,
         trials=_whole("n_trials", given["n_trials"], 1), jobs=_whole("n_jobs", given["n_jobs"], 1),
         sampler=_plain(given["sampler"]), pruner=None if given["pruner"] is None else _plain(given["pruner"]),
         seeds=seeds, retries=_whole("retries", given["retries"], 0),
         max_failure_rate=float(given["max_failure_rate"]), timeout=given["trial_timeout"], resume=given["resume"],
-        conditional=_conditional(given["custom_search_space"], fixed),
+        conditional=_load_conditional(custom, fixed),
         reports="trial" in base or given["pruner"] is not None, logger=base.get("logger") if "trial" in base else None,
         ours=ours,
     )  # fmt: skip
@@ -170,24 +167,18 @@ def _check(given: Mapping[str, Any], space: Mapping[str, Dimension], directions:
 
 
 def _compose_base(context: HydraContext, config: DictConfig, fixed: Sequence[str]) -> dict[str, Any]:
+    """The config of a trial without its parameters, unresolved."""
     from omegaconf import OmegaConf
 
     from paribus.core.config import compose, explained
 
     with explained():
-        composed = (
-            compose(fixed) if config.keys() >= _OURS else context.config_loader.load_sweep_config(config, list(fixed))
-        )
+        ours = config.keys() >= _OUR_KEYS
+        composed = compose(fixed) if ours else context.config_loader.load_sweep_config(config, list(fixed))
     return dict(OmegaConf.to_container(composed, resolve=False))  # type: ignore[arg-type]
 
 
-def _url(storage: object, folder: Path) -> str:
-    if storage is not None and not isinstance(storage, str):
-        raise UserError("hydra.sweeper.storage is not a URL", "use journal:FILE, sqlite:///FILE or postgresql://...")
-    return without_password(storage) if storage else f"{JOURNAL}{(folder / 'journal.log').resolve()}"
-
-
-def _conditional(path: str | None, fixed: Sequence[str]) -> Callable[[Trial], None] | None:
+def _load_conditional(path: str | None, fixed: Sequence[str]) -> Callable[[Trial], None] | None:
     if path is None:
         return None
     from hydra.utils import get_method
@@ -229,7 +220,7 @@ def hide_password(config: DictConfig, settings: dict[str, Any]) -> None:
     settings["storage"] = clean
     with open_dict(config):
         config.hydra.sweeper.storage = clean
-        own = config.hydra.overrides.hydra
-        for at, text in enumerate(own):
+        overrides = config.hydra.overrides.hydra
+        for at, text in enumerate(overrides):
             if text.lstrip("+").startswith("hydra.sweeper.storage="):
-                own[at] = f"hydra.sweeper.storage='{clean}'"
+                overrides[at] = f"hydra.sweeper.storage='{clean}'"

@@ -1,6 +1,7 @@
 """A search space in the grammar of Hydra's sweeps: interval(a, b), int(...), tag(log, ...), range(a, b), choice(x, y).
 
-Values are the texts of overrides, so that a run is trained with exactly the value that was tried.
+Values are the texts of overrides, so that a run is trained with exactly the value that was tried. The names of the
+classes and of their fields are part of a search's signature (`settings.py`).
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from typing import TYPE_CHECKING
 from paribus.core.errors import UserError
 
 if TYPE_CHECKING:
-    from hydra.core.override_parser.types import IntervalSweep, Override
     from optuna.distributions import BaseDistribution
 
 _MEND = "write interval(a, b), int(interval(a, b)), tag(log, interval(a, b)), range(a, b) or choice(x, y)"
@@ -76,7 +76,7 @@ def dimension(key: str, value: object) -> Dimension:
     Raises UserError naming the key if the text is not a space, holds a single value, or is shuffled.
     """
     from hydra.core.override_parser.overrides_parser import OverridesParser
-    from hydra.core.override_parser.types import IntervalSweep
+    from hydra.core.override_parser.types import ChoiceSweep, IntervalSweep, RangeSweep
     from hydra.errors import HydraException
 
     text = f"choice({', '.join(map(str, value))})" if isinstance(value, list) else str(value)
@@ -86,26 +86,15 @@ def dimension(key: str, value: object) -> Dimension:
         raise UserError(f"the space of '{key}' cannot be read: {text}", _MEND) from error
     if not override.is_sweep_override():
         raise UserError(f"the space of '{key}' is the single value {text}", _MEND)
-    value = override.value()
-    return _interval(key, value) if isinstance(value, IntervalSweep) else _choice(key, override)
-
-
-def _interval(key: str, value: IntervalSweep) -> Interval:
-    assert value.start is not None
-    assert value.end is not None
-    found = Interval(value.start, value.end, "log" in value.tags, isinstance(value.start, int))
-    if not found.low < found.high or (found.log and found.low <= 0):
-        raise UserError(
-            f"the space of '{key}' runs from {found.low} to {found.high}", "the low end must be below the high end"
-        )
-    return found
-
-
-def _choice(key: str, override: Override) -> Choice:
-    from hydra.core.override_parser.types import ChoiceSweep, RangeSweep
-
-    value = override.value()
-    if isinstance(value, ChoiceSweep | RangeSweep) and value.shuffle:
+    sweep = override.value()
+    if isinstance(sweep, IntervalSweep):
+        low, high, log = sweep.start, sweep.end, "log" in sweep.tags
+        assert low is not None
+        assert high is not None
+        if not low < high or (log and low <= 0):
+            raise UserError(f"the space of '{key}' runs from {low} to {high}", "the low end must be below the high end")
+        return Interval(low, high, log, whole=isinstance(low, int))
+    if isinstance(sweep, ChoiceSweep | RangeSweep) and sweep.shuffle:
         raise UserError(f"the space of '{key}' is shuffled", "remove shuffle; the sampler orders the trials")
     values = tuple(dict.fromkeys(override.sweep_string_iterator()))
     if len(values) < 2:

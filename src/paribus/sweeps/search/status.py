@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -13,21 +12,20 @@ import optuna
 
 from paribus.core.console import duration
 from paribus.core.errors import UserError
-from paribus.sweeps.search.findings import describe_importances, name_objectives
-from paribus.sweeps.search.ledger import KIND, OVERRIDES, REASON, RETRY_OF, VOID, WORKER, Counts, count_trials
-from paribus.sweeps.search.storage import STUDY, Place, local_file, open_storage
-from paribus.sweeps.search.worker import best_lines
-from paribus.sweeps.status import MARKS, Sheet
+from paribus.sweeps.search.findings import describe_best, describe_importances, name_objectives
+from paribus.sweeps.search.ledger import KIND, OVERRIDES, REASON, RETRY_OF, VOID, WORKER, TrialCounts, count_trials
+from paribus.sweeps.search.storage import StudyFile, StudyStorage, local_file, open_storage
+from paribus.sweeps.status_table import MARKS, StatusTable
 
 if TYPE_CHECKING:
     from optuna import Study
     from optuna.trial import FrozenTrial
 
 STATES = {"COMPLETE": "done", "PRUNED": "pruned", "FAIL": "failed", "WAITING": "waiting", "RUNNING": "running"}
-NOTHING = Counts(0, 0, 0, 0)
+NO_TRIALS = TrialCounts(0, 0, 0, 0)
 
 
-class Row(NamedTuple):
+class TrialRow(NamedTuple):
     """One trial. `values`: its objectives, or the last reported one; `seconds`: so far; `note`: why it failed."""
 
     number: int
@@ -40,14 +38,14 @@ class Row(NamedTuple):
 
 
 @dataclass
-class TrialBoard(Sheet):
+class SearchStatus(StatusTable):
     """`trials`: how many should finish; `counts`: those that count towards them; `best`: lines about the best ones."""
 
     title: str
     trials: int
     objectives: Sequence[str]
-    rows: Sequence[Row] = ()
-    counts: Counts = NOTHING
+    rows: Sequence[TrialRow] = ()
+    counts: TrialCounts = NO_TRIALS
     best: Sequence[str] = field(default_factory=list)
 
     def count(self, *states: str) -> int:
@@ -56,9 +54,22 @@ class TrialBoard(Sheet):
     def grid(self) -> tuple[list[str], list[list[str]]]:
         """One row per trial; the columns of its parameters come last."""
         keys = list(dict.fromkeys(key for row in self.rows for key in row.parameters))
-        noted = ["note"] if any(row.note for row in self.rows) else []
-        header = ["trial", "state", *self.objectives, "tokens", "time", *keys, *noted]
-        return header, [_cells(row, len(self.objectives), keys, bool(noted)) for row in self.rows]
+        noted = any(row.note for row in self.rows)
+        header = ["trial", "state", *self.objectives, "tokens", "time", *keys, *(["note"] if noted else [])]
+        lines = []
+        for row in self.rows:
+            values = [f"{value:.4g}" for value in row.values]
+            lines.append([
+                str(row.number),
+                f"{MARKS[row.state]} {row.state}",
+                *values,
+                *[""] * (len(self.objectives) - len(values)),
+                "" if row.tokens is None else f"{row.tokens:,}",
+                "" if row.seconds is None else duration(row.seconds),
+                *(row.parameters.get(key, "") for key in keys),
+                *([row.note[:60]] if noted else []),
+            ])  # fmt: skip
+        return header, lines
 
     def below(self) -> list[str]:
         return [self.summary(), *self.best]
@@ -66,108 +77,90 @@ class TrialBoard(Sheet):
     def summary(self) -> str:
         return self.summarize(self.counts.finished, self.trials, "pruned", "failed", "running", "stale")
 
-    def left(self) -> float | None:
-        over = [row.seconds for row in self.rows if row.seconds is not None and row.state in ("done", "pruned")]
-        if not over:
+    def seconds_left(self) -> float | None:
+        ended = [row.seconds for row in self.rows if row.seconds is not None and row.state in ("done", "pruned")]
+        if not ended:
             return None
-        mean, running = sum(over) / len(over), [row for row in self.rows if row.state == "running"]
+        mean, running = sum(ended) / len(ended), [row for row in self.rows if row.state == "running"]
         begun = sum(min(1.0, (row.seconds or 0.0) / mean) for row in running) if mean else 0.0
         return mean * max(0.0, self.trials - self.counts.finished - begun) / max(1, len(running))
 
 
-def watch(folder: Path) -> Callable[[], TrialBoard]:
-    """A function that reads the board of the study in a folder. It raises UserError if the storage cannot be opened."""
-    opened: list[tuple[_Known, Study, Place]] = []
-    ranked: dict[int, list[str]] = {}
+def status_reader(folder: Path) -> Callable[[], SearchStatus]:
+    """A function that reads the trials of the search in a folder, which it opens once. It raises UserError if the
+    storage cannot be opened.
+    """
+    opened: list[_OpenStudy] = []
+    importances: dict[int, list[str]] = {}
 
-    def look() -> TrialBoard:
+    def read() -> SearchStatus:
         if not opened:
-            if (known := _read_known(folder)) is None:
-                return TrialBoard(f"search {folder}: not started", 0, ())
-            opened.append((known, *_open(known)))
-        board, (known, study, _) = _board(folder, *opened[0]), opened[0]
-        if (done := board.count("done")) not in ranked:  # they take a moment, and a live board is drawn often
-            ranked[done] = describe_importances(study, known.objective)
-        return replace(board, best=[*board.best, *ranked[done]])
+            if (file := StudyFile.read(folder)) is None:
+                return SearchStatus(f"search {folder}: not started", 0, ())
+            opened.append(_open(file))
+        status = _read_status(folder, opened[0])
+        if (done := status.count("done")) not in importances:  # they take a moment, and a live table is drawn often
+            importances[done] = describe_importances(opened[0].study, opened[0].file.objective)
+        return replace(status, best=[*status.best, *importances[done]])
 
-    return look
-
-
-class _Known(NamedTuple):
-    """The content of STUDY."""
-
-    storage: str
-    study: str
-    trials: int
-    retries: int
-    objective: list[str]
+    return read
 
 
-def _read_known(folder: Path) -> _Known | None:
-    try:
-        return _Known(**json.loads((folder / STUDY).read_text(encoding="utf-8")))
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, TypeError) as error:
-        raise UserError(f"{folder / STUDY} cannot be read", "start the search again to rewrite it") from error
-
-
-def _open(known: _Known) -> tuple[Study, Place]:
-    """Raises UserError if the storage cannot be opened or does not hold the study."""
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    if (file := local_file(known.storage)) is not None and not file.is_file():
-        raise UserError(f"{file}, which holds the search, does not exist", "run this in the folder of the search")
-    storage = open_storage(known.storage)
-    try:
-        return optuna.load_study(study_name=known.study, storage=storage), Place(known.storage, known.study, storage)
-    except KeyError as error:
-        raise UserError(f"{known.storage} holds no search {known.study}", "start the search again") from error
-
-
-def open_search(folder: Path) -> tuple[TrialBoard, Study]:
+def open_search(folder: Path) -> tuple[SearchStatus, Study]:
     """The trials of the search in a folder, and its study.
 
     Raises UserError if its storage cannot be opened.
     """
-    known = _read_known(folder)
-    if known is None:
+    file = StudyFile.read(folder)
+    if file is None:
         raise UserError(f"there is no search in {folder}", "give the folder that holds its study.json")
-    opened = _open(known)
-    return _board(folder, known, *opened), opened[0]
+    opened = _open(file)
+    return _read_status(folder, opened), opened.study
 
 
-def _board(folder: Path, known: _Known, study: Study, place: Place) -> TrialBoard:
-    found = study.get_trials(deepcopy=False)
-    names = name_objectives(study, known.objective)
-    rows = [_row(trial, place) for trial in found if trial.user_attrs.get(KIND) != VOID]
-    title = f"search {folder.name.removesuffix('.search')} ({known.study})"
-    best = best_lines(study, known.objective)
-    return TrialBoard(title, known.trials, names, rows, count_trials(found, known.retries), best)
+class _OpenStudy(NamedTuple):
+    file: StudyFile
+    study: Study
+    storage: StudyStorage
 
 
-def _row(trial: FrozenTrial, place: Place) -> Row:
-    kept, state = trial.user_attrs, STATES[trial.state.name]
-    if state == "running" and WORKER in kept and not place.alive(kept[WORKER]):
+def _open(file: StudyFile) -> _OpenStudy:
+    """Raises UserError if the storage cannot be opened or does not hold the study."""
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    if (path := local_file(file.storage)) is not None and not path.is_file():
+        raise UserError(f"{path}, which holds the search, does not exist", "run this in the folder of the search")
+    backend = open_storage(file.storage)
+    try:
+        study = optuna.load_study(study_name=file.study, storage=backend)
+    except KeyError as error:
+        raise UserError(f"{file.storage} holds no search {file.study}", "start the search again") from error
+    return _OpenStudy(file, study, StudyStorage(file.storage, file.study, backend))
+
+
+def _read_status(folder: Path, opened: _OpenStudy) -> SearchStatus:
+    file, study, storage = opened
+    trials = study.get_trials(deepcopy=False)
+    return SearchStatus(
+        f"search {folder.name.removesuffix('.search')} ({file.study})",
+        file.trials,
+        name_objectives(study, file.objective),
+        [_read_row(trial, storage) for trial in trials if trial.user_attrs.get(KIND) != VOID],
+        count_trials(trials, file.retries),
+        describe_best(study, file.objective),
+    )
+
+
+def _read_row(trial: FrozenTrial, storage: StudyStorage) -> TrialRow:
+    attributes, state = trial.user_attrs, STATES[trial.state.name]
+    if state == "running" and WORKER in attributes and not storage.alive(attributes[WORKER]):
         state = "stale"
     values = list(trial.values or [trial.intermediate_values[step] for step in sorted(trial.intermediate_values)[-1:]])
-    pairs = (text.partition("=") for text in kept.get(OVERRIDES, []))
-    note = str(kept.get(REASON, "")) if state in ("failed", "pruned") else ""
-    again = [f"retry of {kept[RETRY_OF]}"] if RETRY_OF in kept else []
-    note = "; ".join([*again, *([note] if note else [])])
-    return Row(trial.number, state, values, kept.get("tokens"), _seconds(trial), {k: v for k, _, v in pairs}, note)
-
-
-def _seconds(trial: FrozenTrial) -> float | None:
-    if trial.datetime_start is None:
-        return None
-    return ((trial.datetime_complete or datetime.now()) - trial.datetime_start).total_seconds()
-
-
-def _cells(row: Row, objectives: int, keys: Sequence[str], noted: bool) -> list[str]:
-    values = [f"{value:.4g}" for value in row.values]
-    tokens = "" if row.tokens is None else f"{row.tokens:,}"
-    time = "" if row.seconds is None else duration(row.seconds)
-    own = [row.parameters.get(key, "") for key in keys]
-    padded = [*values, *[""] * (objectives - len(values))]
-    state = f"{MARKS[row.state]} {row.state}"
-    return [str(row.number), state, *padded, tokens, time, *own, *([row.note[:60]] if noted else [])]
+    seconds = None
+    if trial.datetime_start is not None:
+        seconds = ((trial.datetime_complete or datetime.now()) - trial.datetime_start).total_seconds()
+    pairs = (text.partition("=") for text in attributes.get(OVERRIDES, []))
+    parameters = {key: value for key, _, value in pairs}
+    notes = [f"retry of {attributes[RETRY_OF]}"] if RETRY_OF in attributes else []
+    if state in ("failed", "pruned") and (reason := str(attributes.get(REASON, ""))):
+        notes.append(reason)
+    return TrialRow(trial.number, state, values, attributes.get("tokens"), seconds, parameters, "; ".join(notes))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import re
 import socket
@@ -11,20 +12,44 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
 
 from paribus.core.errors import UserError
+from paribus.core.files import write_json
 
 if TYPE_CHECKING:
     from optuna.storages import BaseStorage
 
-STUDY = "study.json"  # in the folder of a search: where its trials are
+STUDY = "study.json"  # in the folder of a search
 JOURNAL, SQLITE, POSTGRES = "journal:", "sqlite:///", ("postgresql", "postgres:")
 RENEWED, STALE = 4.0, 20.0  # seconds between renewals of a lease; seconds after which an unchanged one has expired
 _CHUNK = 1 << 16  # bytes of a journal's end that are read at once
 _LOGIN = re.compile(r"(?P<head>postgres\w*(?:\+\w+)?://[^:/?\s]*):(?P<secret>[^?\s]*)(?P<tail>@)")
 _QUERY = re.compile(r"(?P<head>postgres\w*(?:\+\w+)?://\S*[?&])password=(?P<secret>[^&\s'\"]*)(?P<tail>&?)")
+
+
+class StudyFile(NamedTuple):
+    """Where the trials of a search are: what STUDY in its folder holds."""
+
+    storage: str
+    study: str
+    trials: int
+    retries: int
+    objective: list[str]
+
+    def write(self, folder: Path) -> None:
+        write_json(folder / STUDY, self._asdict())
+
+    @classmethod
+    def read(cls, folder: Path) -> StudyFile | None:
+        """None before the search has started. Raises UserError for a file that cannot be read."""
+        try:
+            return cls(**json.loads((folder / STUDY).read_text(encoding="utf-8")))
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, TypeError) as error:
+            raise UserError(f"{folder / STUDY} cannot be read", "start the search again to rewrite it") from error
 
 
 def without_password(text: str) -> str:
@@ -33,8 +58,8 @@ def without_password(text: str) -> str:
     The password moves to the environment variable PGPASSWORD, which libpq and child processes read.
     """
     for pattern in (_LOGIN, _QUERY):
-        if found := pattern.search(text):
-            os.environ["PGPASSWORD"] = unquote(found["secret"])
+        if match := pattern.search(text):
+            os.environ["PGPASSWORD"] = unquote(match["secret"])
             text = pattern.sub(r"\g<head>\g<tail>", text)
     return text
 
@@ -45,13 +70,21 @@ def open_storage(url: str) -> BaseStorage:
     Raises UserError for another scheme, and if the server cannot be reached.
     """
     if url.startswith(JOURNAL):
-        return _journal(Path(url.removeprefix(JOURNAL)))
+        from optuna.storages import JournalStorage
+        from optuna.storages.journal import JournalFileBackend
+
+        path = Path(url.removeprefix(JOURNAL))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock: Any = JournalLock(path)
+        lock.acquire()  # mends the file before the first reading
+        lock.release()
+        return JournalStorage(JournalFileBackend(str(path), lock_obj=lock))
     if url.startswith(SQLITE):
         Path(url.removeprefix(SQLITE)).parent.mkdir(parents=True, exist_ok=True)
-        return _database(url, {"connect_args": {"timeout": 60}})
+        return _open_database(url, {"connect_args": {"timeout": 60}})
     if url.startswith(POSTGRES):
         url = re.sub(r"^postgres(ql)?(\+\w+)?:", "postgresql+psycopg:", without_password(url))
-        return _database(url, {"pool_pre_ping": True})
+        return _open_database(url, {"pool_pre_ping": True})
     scheme = url.partition("://")[0]  # the rest may hold a password
     raise UserError(f"storage={scheme}://... is not supported", "use journal:FILE, sqlite:///FILE or postgresql://...")
 
@@ -62,34 +95,23 @@ def local_file(url: str) -> Path | None:
     return None if scheme is None else Path(url.removeprefix(scheme))
 
 
-def _journal(path: Path) -> BaseStorage:
-    from optuna.storages import JournalStorage
-    from optuna.storages.journal import JournalFileBackend
-
-    path.parent.mkdir(parents=True, exist_ok=True)
-    lock: Any = JournalLock(path)
-    lock.acquire()  # mends the file before the first reading
-    lock.release()
-    return JournalStorage(JournalFileBackend(str(path), lock_obj=lock))
-
-
-def _database(url: str, engine: dict[str, Any]) -> BaseStorage:
+def _open_database(url: str, engine: dict[str, Any]) -> BaseStorage:
     from optuna.storages import RDBStorage
     from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
     try:
-        with _creating(url):
+        with _alone_creating(url):
             return RDBStorage(url, engine_kwargs=engine)
     except ImportError as error:
         raise UserError("the driver of PostgreSQL is not installed", "pip install 'paribus[postgres]'") from error
     except SQLAlchemyError as error:
-        own = error.orig if isinstance(error, DBAPIError) else error
-        cause = f"storage={url} cannot be opened ({' '.join(str(own).split())[:200]})"
+        reason = error.orig if isinstance(error, DBAPIError) else error
+        cause = f"storage={url} cannot be opened ({' '.join(str(reason).split())[:200]})"
         raise UserError(cause, "check the server, the database name and PGPASSWORD") from error
 
 
 @contextmanager
-def _creating(url: str) -> Iterator[None]:
+def _alone_creating(url: str) -> Iterator[None]:
     """Lock a database, so that workers that start together do not create its tables twice."""
     if url.startswith(SQLITE):
         with _locked(Path(url.removeprefix(SQLITE) + ".asking")):
@@ -184,49 +206,36 @@ def _started(pid: int) -> str | None:
 
 
 @dataclass
-class Place:
-    """A study's storage as its workers share it. `url` holds no password."""
+class StudyStorage:
+    """The storage of a study as its workers share it. `url` holds no password; `backend`: what Optuna reads from."""
 
     url: str
     study: str
-    storage: BaseStorage
+    backend: BaseStorage
     _seen: dict[str, tuple[str, float]] = field(default_factory=dict)
-
-    @property
-    def _file(self) -> Path | None:
-        for scheme in (JOURNAL, SQLITE):
-            if self.url.startswith(scheme):
-                return Path(self.url.removeprefix(scheme))
-        return None
 
     @contextmanager
     def mutex(self) -> Iterator[None]:
         """Only one worker on all machines holds it; the system releases it if the holder dies."""
-        if (file := self._file) is not None:
+        if (file := local_file(self.url)) is not None:
             with _locked(file.with_name(file.name + ".asking")):
                 yield
             return
         from sqlalchemy import text
 
-        with self.storage.engine.begin() as connection:  # type: ignore[attr-defined]
+        with self.backend.engine.begin() as connection:  # type: ignore[attr-defined]
             connection.execute(text("select pg_advisory_xact_lock(hashtext(:name))"), {"name": self.study})
             yield
 
     def renew(self, worker: str) -> None:
-        if (file := self._file) is None:
-            study_id = self.storage.get_study_id_from_name(self.study)
-            self.storage.set_study_user_attr(study_id, f"lease:{worker}", time.time())
+        """Renew the lease of a worker: it says that the worker lives."""
+        if (file := local_file(self.url)) is None:
+            study_id = self.backend.get_study_id_from_name(self.study)
+            self.backend.set_study_user_attr(study_id, f"lease:{worker}", time.time())
             return
         folder = file.with_name(file.name + ".leases")
         folder.mkdir(exist_ok=True)
         (folder / worker).write_text(f"{time.time()}\n", encoding="ascii")
-
-    def _lease(self, worker: str) -> str:
-        if (file := self._file) is None:
-            study_id = self.storage.get_study_id_from_name(self.study)
-            return str(self.storage.get_study_user_attrs(study_id).get(f"lease:{worker}"))
-        path = file.with_name(file.name + ".leases") / worker
-        return path.read_text(encoding="ascii") if path.is_file() else ""
 
     def alive(self, worker: str) -> bool:
         """Whether a worker lives: on this machine its process exists; elsewhere its lease changed within STALE seconds.
@@ -236,7 +245,13 @@ class Place:
         machine, pid, start = worker.rsplit(":", 2)
         if machine == _machine():
             return _started(int(pid)) == start
-        lease, now = self._lease(worker), time.monotonic()
+        if (file := local_file(self.url)) is None:
+            study_id = self.backend.get_study_id_from_name(self.study)
+            lease = str(self.backend.get_study_user_attrs(study_id).get(f"lease:{worker}"))
+        else:
+            path = file.with_name(file.name + ".leases") / worker
+            lease = path.read_text(encoding="ascii") if path.is_file() else ""
+        now = time.monotonic()
         before, since = self._seen.get(worker, ("", now))
         if worker not in self._seen or lease != before:
             self._seen[worker] = (lease, now)

@@ -16,17 +16,16 @@ from typing import TYPE_CHECKING, Any
 import optuna
 import yaml
 from optuna.study import StudyDirection
-from optuna.trial import TrialState
 
 from paribus.core.config import job_overrides
 from paribus.core.console import say
 from paribus.core.errors import UserError
-from paribus.core.files import write_json, write_text
-from paribus.sweeps.search.findings import describe_importances
-from paribus.sweeps.search.ledger import OVERDUE, Claim, Counts, Ledger
+from paribus.core.files import write_text
+from paribus.sweeps.search.findings import describe_best, describe_importances, list_complete
+from paribus.sweeps.search.ledger import OVERDUE, OVERRIDES, ClaimedTrial, Ledger, TrialCounts
 from paribus.sweeps.search.pruning import PRUNER, UnknownObjective
 from paribus.sweeps.search.settings import Settings
-from paribus.sweeps.search.storage import RENEWED, STUDY, Place, open_storage, this_worker
+from paribus.sweeps.search.storage import RENEWED, StudyFile, StudyStorage, open_storage, this_worker
 from paribus.sweeps.sweep import quote
 
 if TYPE_CHECKING:
@@ -50,7 +49,7 @@ Returns = dict[int, list["JobReturn"]]  # {trial number: its jobs, one per seed}
 
 def search(
     settings: Settings, launcher: Launcher, returns: Returns | None = None, track: Track | None = None
-) -> Counts:
+) -> TrialCounts:
     """Run trials until `n_trials` have finished, together with any other workers of the study.
 
     Fills `returns`. At the end, `track` reports the study to the tracker if a logger is set.
@@ -62,59 +61,82 @@ def search(
         f"study {settings.study}: {ledger.counts().finished} of {ledger.trials} trials finished, "
         f"sampler seed {settings.seed}, {settings.url}"
     )
-    _describe(settings, ledger)
-    worker = _Worker(settings, ledger, launcher, {} if returns is None else returns)
+    file = StudyFile(settings.url, settings.study, ledger.trials, settings.retries, list(settings.objectives))
+    file.write(settings.folder)  # `paribus status` finds the study by it
     with _renew_lease(ledger):
-        worker.run()
-    return _end(settings, ledger, track)
+        _Worker(settings, ledger, launcher, {} if returns is None else returns).run()
+    counts = ledger.counts()
+    text = yaml.safe_dump(_summarize(settings, ledger.study, counts), sort_keys=False, allow_unicode=True)
+    write_text(settings.folder / RESULTS, text)
+    if track is not None and settings.logger is not None:
+        track(settings.logger, settings.study, settings.signature, settings.folder, ledger.study)
+    say(f"study {settings.study}: {counts.complete} complete, {counts.pruned} pruned, {counts.failed} failed")
+    for describe in (describe_best, describe_importances):
+        for line in describe(ledger.study, settings.objectives):
+            say(line)
+    say(f"results: {settings.folder / RESULTS}")
+    if counts.failed > settings.max_failure_rate * max(1, counts.finished):
+        raise UserError(
+            f"{counts.failed} of {counts.finished} trials of {settings.study} failed",
+            "see their reasons above, or raise hydra.sweeper.max_failure_rate",
+        )
+    return counts
 
 
-def _describe(settings: Settings, ledger: Ledger) -> None:
-    """Write the file that `paribus status` needs to find the study."""
-    known = {"storage": settings.url, "study": settings.study, "trials": ledger.trials, "retries": settings.retries}
-    write_json(settings.folder / STUDY, {**known, "objective": list(settings.objectives)})
+def _summarize(settings: Settings, study: Study, counts: TrialCounts) -> dict[str, Any]:
+    """In the format of Hydra's sweeper: `best_params` and `best_value`, or `solutions` for several objectives."""
+
+    def params(trial: FrozenTrial) -> dict[str, str]:
+        pairs = (text.partition("=") for text in trial.user_attrs[OVERRIDES])
+        return {key: value for key, _, value in pairs}
+
+    head: dict[str, Any] = {"name": "optuna", "study": settings.study, "trials": counts._asdict()}
+    if len(settings.directions) > 1:
+        solutions = [{"params": params(trial), "values": list(trial.values)} for trial in study.best_trials]
+        return head | {"solutions": solutions}
+    if not list_complete(study):
+        return head
+    best = study.best_trial
+    return head | {"best_params": params(best), "best_value": best.value, "best_trial": best.number}
 
 
 def open_study(settings: Settings) -> Ledger:
     """Create or load the study. Raises UserError if the study belongs to a different search, or `resume` forbids it."""
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    storage = open_storage(settings.url)
-    place = Place(settings.url, settings.study, storage)
-    with place.mutex():
+    storage = StudyStorage(settings.url, settings.study, open_storage(settings.url))
+    with storage.mutex():
         directions = [StudyDirection[name.upper()] for name in settings.directions]
         study = optuna.create_study(
-            storage=storage, study_name=settings.study, directions=directions, load_if_exists=True
+            storage=storage.backend, study_name=settings.study, directions=directions, load_if_exists=True
         )
-        _check(settings, study)
+        before = study.user_attrs.get(SIGNATURE)
+        if before is not None and before != settings.signature and settings.resume != "force":
+            hashes = f"{before}, now {settings.signature}"
+            cause = f"study {settings.study} has another search space or base config ({hashes})"
+            raise UserError(cause, "give another hydra.sweeper.study_name, or hydra.sweeper.resume=force")
+        if settings.resume is False and study.get_trials(deepcopy=False):
+            raise UserError(f"study {settings.study} has trials", "remove hydra.sweeper.resume=false to resume it")
+        known = {SIGNATURE: settings.signature, "sampler": dict(settings.sampler) | {"seed": settings.seed}}
+        if settings.pruner is not None:
+            known[PRUNER] = json.dumps(dict(settings.pruner))
+        for key, value in known.items():
+            if study.user_attrs.get(key) != value:
+                study.set_user_attr(key, value)
     return Ledger(
-        study, place, this_worker(), settings.space, settings.build_sampler, settings.trials, settings.retries,
+        study, storage, this_worker(), settings.space, settings.build_sampler, settings.trials, settings.retries,
         settings.seed, settings.conditional, settings.ordered,
     )  # fmt: skip
 
 
-def _check(settings: Settings, study: Study) -> None:
-    before = study.user_attrs.get(SIGNATURE)
-    if before is not None and before != settings.signature and settings.resume != "force":
-        cause = f"study {settings.study} has another search space or base config ({before}, now {settings.signature})"
-        raise UserError(cause, "give another hydra.sweeper.study_name, or hydra.sweeper.resume=force")
-    if settings.resume is False and study.get_trials(deepcopy=False):
-        raise UserError(f"study {settings.study} has trials", "remove hydra.sweeper.resume=false to resume it")
-    known = {SIGNATURE: settings.signature, "sampler": dict(settings.sampler) | {"seed": settings.seed}}
-    if settings.pruner is not None:
-        known[PRUNER] = json.dumps(dict(settings.pruner))
-    for key, value in known.items():
-        if study.user_attrs.get(key) != value:
-            study.set_user_attr(key, value)
-
-
 @contextmanager
 def _renew_lease(ledger: Ledger) -> Iterator[None]:
+    """Renew this worker's lease every few seconds during the block."""
     over = threading.Event()
-    ledger.place.renew(ledger.worker)
+    ledger.storage.renew(ledger.worker)
 
     def renew() -> None:
         while not over.wait(RENEWED):
-            ledger.place.renew(ledger.worker)
+            ledger.storage.renew(ledger.worker)
 
     thread = threading.Thread(target=renew, name="lease", daemon=True)
     thread.start()
@@ -175,9 +197,9 @@ class _Worker:
     def _run_side_by_side(self) -> None:
         """One thread per slot; a free slot claims a trial at once."""
         timeout, changed = self.settings.timeout, threading.Event()
-        running: dict[threading.Thread, tuple[Claim, float]] = {}
+        running: dict[threading.Thread, tuple[ClaimedTrial, float]] = {}
 
-        def work(claim: Claim) -> None:
+        def work(claim: ClaimedTrial) -> None:
             self._run_trial(claim)
             changed.set()
 
@@ -197,13 +219,17 @@ class _Worker:
                 if overdue or not thread.is_alive():
                     del running[thread]
 
-    def _run_trial(self, claim: Claim) -> None:
+    def _run_trial(self, claim: ClaimedTrial) -> None:
         start = time.monotonic()
         try:
             jobs = self.returns.setdefault(claim.trial.number, [])
             values = self._run_seeds(claim, jobs)
             mean = [math.fsum(column) / len(column) for column in zip(*values, strict=True)]
-            spent = {"values": values, "seconds": time.monotonic() - start, **_read_tokens(jobs)}
+            spent: dict[str, Any] = {"values": values, "seconds": time.monotonic() - start}
+            returned = [job.return_value for job in jobs]
+            reports = [each for each in returned if isinstance(each, Mapping) and "input_tokens" in each]
+            if reports:
+                spent["tokens"] = sum(int(each["input_tokens"]) for each in reports)
             self.ledger.complete(claim, mean, spent)
         except optuna.TrialPruned as error:
             self.ledger.prune(claim, str(error))
@@ -215,42 +241,31 @@ class _Worker:
         except Exception as error:
             self.ledger.fail(claim, f"{type(error).__name__}: {' '.join(str(error).split())}")
 
-    def _run_seeds(self, claim: Claim, returns: list[JobReturn]) -> list[list[float]]:
+    def _run_seeds(self, claim: ClaimedTrial, returns: list[JobReturn]) -> list[list[float]]:
         """The objectives of each seed. With a pruner, seeds run one by one, so that a pruned trial stops early."""
         jobs = [self._overrides(claim, seed, at == 0) for at, seed in enumerate(self.settings.seeds or (None,))]
         first = claim.trial.number * len(jobs)
         batches = [[job] for job in jobs] if self.settings.pruner is not None else [jobs]
-        found: list[list[float]] = []
+        values: list[list[float]] = []
         for batch in batches:
-            results = self.launcher.launch(batch, initial_job_idx=first + len(found))
+            results = self.launcher.launch(batch, initial_job_idx=first + len(values))
             returns += results
-            found += [_read_objectives(self.settings, _read_return(result)) for result in results]
-        return found
+            for result in results:
+                if isinstance(error := result._return_value, BaseException):
+                    raise error  # without the note that Hydra's property prints
+                values.append(_read_objectives(self.settings, result.return_value))
+        return values
 
-    def _overrides(self, claim: Claim, seed: int | None, first: bool) -> list[str]:
+    def _overrides(self, claim: ClaimedTrial, seed: int | None, first: bool) -> list[str]:
         """The overrides of one job. The job of the first seed reports to the pruner."""
         settings = self.settings
-        own = [*settings.fixed, *claim.overrides, *([] if seed is None else [f"seed={seed}"])]
-        own = job_overrides(own) if settings.ours else own
+        overrides = [*settings.fixed, *claim.overrides, *([] if seed is None else [f"seed={seed}"])]
+        overrides = job_overrides(overrides) if settings.ours else overrides
         if not settings.reports:
-            return own
+            return overrides
         metric = quote((settings.objectives or ("value",))[0]) if settings.pruner is not None and first else "null"
         place = f"storage:{quote(settings.url)},study:{quote(settings.study)}"
-        return [*own, f"++trial={{{place},id:{claim.trial._trial_id},metric:{metric}}}"]
-
-
-def _read_tokens(jobs: Sequence[JobReturn]) -> dict[str, int]:
-    """The input tokens of a trial's runs, if they report them."""
-    returned = [job.return_value for job in jobs]
-    known = [int(each["input_tokens"]) for each in returned if isinstance(each, Mapping) and "input_tokens" in each]
-    return {"tokens": sum(known)} if known else {}
-
-
-def _read_return(job: JobReturn) -> object:
-    """What a job returned. Raises what it raised, without the note that Hydra's property prints."""
-    if isinstance(error := job._return_value, BaseException):
-        raise error
-    return job.return_value
+        return [*overrides, f"++trial={{{place},id:{claim.trial._trial_id},metric:{metric}}}"]
 
 
 def _read_objectives(settings: Settings, returned: object) -> list[float]:
@@ -266,58 +281,3 @@ def _read_objectives(settings: Settings, returned: object) -> list[float]:
         cause = f"{len(values)} objectives for {len(settings.directions)} directions"
         raise UserError(cause, "name them in hydra.sweeper.objective")
     return [float(value) for value in values]
-
-
-def _end(settings: Settings, ledger: Ledger, track: Track | None) -> Counts:
-    counts = ledger.counts()
-    text = yaml.safe_dump(results(settings, ledger.study, counts), sort_keys=False, allow_unicode=True)
-    write_text(settings.folder / RESULTS, text)
-    if track is not None and settings.logger is not None:
-        track(settings.logger, settings.study, settings.signature, settings.folder, ledger.study)
-    say(f"study {settings.study}: {counts.complete} complete, {counts.pruned} pruned, {counts.failed} failed")
-    for describe in (best_lines, describe_importances):
-        for line in describe(ledger.study, settings.objectives):
-            say(line)
-    say(f"results: {settings.folder / RESULTS}")
-    if counts.failed > settings.max_failure_rate * max(1, counts.finished):
-        raise UserError(
-            f"{counts.failed} of {counts.finished} trials of {settings.study} failed",
-            "see their reasons above, or raise hydra.sweeper.max_failure_rate",
-        )
-    return counts
-
-
-def results(settings: Settings, study: Study, counts: Counts) -> dict[str, Any]:
-    """In the format of Hydra's sweeper: `best_params` and `best_value`, or `solutions` for several objectives."""
-    head: dict[str, Any] = {"name": "optuna", "study": settings.study, "trials": counts._asdict()}
-    if len(settings.directions) > 1:
-        return head | {"solutions": [{"params": _params(t), "values": list(t.values)} for t in study.best_trials]}
-    if not _has_values(study):
-        return head
-    best = study.best_trial
-    return head | {"best_params": _params(best), "best_value": best.value, "best_trial": best.number}
-
-
-def best_lines(study: Study, names: Sequence[str]) -> list[str]:
-    """The best trial, or the Pareto front sorted by its first objective, each with its overrides."""
-    if not _has_values(study):
-        return []
-    several = len(study.directions) > 1
-    found = sorted(study.best_trials, key=lambda trial: trial.values) if several else [study.best_trial]
-    head = [f"Pareto front of {' and '.join(names) or 'the objectives'}:"] if several else []
-    word = " " if several else "best:"
-    return head + [f"{word} trial {t.number}: {_show(names, t)}  {' '.join(t.user_attrs['overrides'])}" for t in found]
-
-
-def _has_values(study: Study) -> bool:
-    return bool(study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)))
-
-
-def _show(names: Sequence[str], trial: FrozenTrial) -> str:
-    known = names or [""] * len(trial.values)
-    return ", ".join(f"{name} {value:.6g}".strip() for name, value in zip(known, trial.values, strict=True))
-
-
-def _params(trial: FrozenTrial) -> dict[str, str]:
-    pairs = (text.partition("=") for text in trial.user_attrs["overrides"])
-    return {key: value for key, _, value in pairs}

@@ -90,8 +90,8 @@ def find_metric(column: str) -> Metric:
     if declared := _DECLARED.get({}).get(column):
         return declared
     name = metric(column)
-    found = _longest(name)
-    return found if found.name or "_" not in name else _longest(name.rpartition("_")[0])
+    kind = _longest(name)
+    return kind if kind.name or "_" not in name else _longest(name.rpartition("_")[0])
 
 
 def _longest(name: str) -> Metric:
