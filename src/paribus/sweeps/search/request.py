@@ -47,7 +47,10 @@ def search_request_of(given: Arguments, folders: bool = False) -> SearchRequest 
     folder = compose_whole([f"search={name}", *overrides]).hydra.sweeper.folder
     if folder is None:
         raise UserError(f"search={name} has no hydra.sweeper.folder", "set hydra.sweeper.folder=PATH")
-    return SearchRequest(name, Path(str(folder)), overrides, given[SLOTS] if SLOTS in given else 1)
+    slots: int | None = 1
+    if SLOTS in given:
+        slots = given[SLOTS]  # None for `auto`
+    return SearchRequest(name, Path(str(folder)), overrides, slots)
 
 
 def run_search(request: SearchRequest) -> int:
