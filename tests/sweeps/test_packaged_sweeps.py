@@ -1,7 +1,7 @@
 """Every sweep file: composed and audited, run at scale=test, and made a table of.
 
-`make test` composes two arms of each sweep at one scale, all scales in turn, and runs one arm. `make test-slow` composes
-and runs all arms, at every scale.
+`make test` composes two arms of each sweep at one scale, all scales in turn, and runs one arm. `make test-slow` takes
+all arms, and every scale.
 """
 
 from __future__ import annotations
