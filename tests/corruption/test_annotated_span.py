@@ -13,7 +13,7 @@ from typing import Any
 import fake_annotator
 import numpy as np
 import pytest
-from fake_text import ROWS, Rows, made_up, noise, part, text_of, words_of
+from fake_text import ROWS, Rows, made_up, noise, text_of, words_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from stories import story
@@ -105,15 +105,6 @@ def test_marks_are_those_of_the_plain_loop(rows: Rows, rate: float, share: float
     for row, span_L in enumerate(span_BL):
         assert set(np.flatnonzero(span_L).tolist()) == played(text, row, masking, drawn)
         assert (span_L > 0).sum() == math.ceil(rate * int(text.free_BL[row].sum()))
-
-
-def test_a_row_does_not_depend_on_its_batch() -> None:
-    text, masking, drawn = annotated(made_up(40)), AnnotatedSpan(0.3, CAPITALS), noise(40)
-    assert text.annotated_BL is not None
-    whole = masking(text, drawn).span_BL
-    for rows in ([3], [17, 3, 39], list(range(20))):
-        some = replace(part(text, rows), annotated_BL=text.annotated_BL[rows])
-        assert np.array_equal(masking(some, Noise(drawn.row_B[rows])).span_BL, whole[rows])
 
 
 @pytest.mark.parametrize("share", [0.25, 0.5, 0.8])

@@ -7,7 +7,7 @@ from itertools import count, pairwise
 
 import numpy as np
 import pytest
-from fake_text import ROWS, Rows, made_up, noise, part, spans_of, text_of, words_of
+from fake_text import ROWS, Rows, made_up, noise, spans_of, text_of, words_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -84,16 +84,6 @@ def test_lengths_have_the_published_distribution() -> None:
     assert abs(lengths.mean() - 3.80) < 0.03
 
 
-@pytest.mark.parametrize("unit", ["word", "token"])
-def test_a_row_does_not_depend_on_its_batch(unit: str) -> None:
-    text, masking = made_up(40), GeometricSpan(0.3, unit=unit)
-    whole = masking(text, noise(40)).span_BL
-    for rows in ([3], [17, 3, 39], list(range(20))):
-        drawn = noise(40)
-        some = masking(part(text, rows), type(drawn)(drawn.row_B[rows])).span_BL
-        assert np.array_equal(some, whole[rows])
-
-
 def test_spanbert_s_numbers_at_510_tokens() -> None:
     """Every token a word: 77 noise tokens and about 20 merged spans (the authors' code)."""
     span_BL = GeometricSpan(0.15)(text_of([[[1] * 510]] * 300), noise(300)).span_BL
@@ -104,12 +94,6 @@ def test_spanbert_s_numbers_at_510_tokens() -> None:
 def test_every_token_can_be_noise_but_one() -> None:
     text = made_up(8)
     assert ((GeometricSpan(0.999)(text, noise(8)).span_BL > 0) == text.free_BL).all()
-
-
-def test_rows_without_a_free_token_stay_whole() -> None:
-    text = text_of([[[]], [[1, 2, 3]]])
-    assert (GeometricSpan(0.4)(text, noise(2)).span_BL > 0).sum(axis=1).tolist() == [0, 3]
-    assert not GeometricSpan(0.4)(text_of([[[]]]), noise(1)).span_BL.any()
 
 
 def test_the_mask_is_this() -> None:

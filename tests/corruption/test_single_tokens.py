@@ -129,11 +129,6 @@ def test_long_rows_keep_their_budget() -> None:
     assert (Bernoulli(0.15)(text, noise(2)).span_BL > 0).sum(axis=1).tolist() == [750, 450]
 
 
-def test_rows_without_a_free_token_stay_whole() -> None:
-    text = text_of([2, 10])
-    assert (Bernoulli(0.15)(text, noise(2)).span_BL > 0).sum(axis=1).tolist() == [0, 2]
-
-
 def places(schedule: Any, epoch: int) -> list[int]:
     examples = examples_of(random_store(300), 64, masking=Bernoulli(0.15, schedule=schedule))
     found: list[int] = examples.batch(epoch, np.arange(16))["slot_P"].tolist()

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fake_text import noise, part, spans_of, words_of
+from fake_text import noise, spans_of, words_of
 from fake_windows import INPUTS, MASKINGS, TARGETS, VOCABULARY, windows
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -197,24 +197,6 @@ def test_sentences_move_as_wholes_and_a_share_of_them() -> None:
             assert still >= count - int(np.ceil(share * count))
             inside = [np.diff(order_BL[row][read == number]) for number in runs]
             assert all((steps == 1).all() for steps in inside)
-
-
-@pytest.mark.parametrize("name", MASKINGS)
-def test_noise_of_a_row_is_its_own(name: str) -> None:
-    """The same rows give the same marks alone, beside longer ones, and again."""
-    text, masking, drawn = windows([37, 60, 18, 60], 3), MASKINGS[name], noise(4, 5)
-    whole = masking(text, drawn)
-    for rows in ([0], [2, 0], [3, 1]):
-        marks = masking(part(text, rows), type(drawn)(drawn.row_B[rows]))
-        for found, other in ((marks.span_BL, whole.span_BL), (marks.order_BL, whole.order_BL)):
-            assert (found is None) == (other is None)
-            assert found is None or np.array_equal(found, other[rows])
-    assert not np.array_equal(masking(text, noise(4, 6)).span_BL, whole.span_BL) or name in (
-        "permute",
-        "all",
-        "rotation",
-        "sentence_permutation",
-    )
 
 
 BAD: dict[str, Any] = {

@@ -15,7 +15,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paribus.core.errors import UserError
-from paribus.core.noise import Noise
 from paribus.corruption.collators.encoder import EncoderCollator
 from paribus.corruption.collators.text_to_text import EncoderDecoderCollator, SingleStreamCollator
 from paribus.corruption.corruption import Corruption
@@ -322,18 +321,6 @@ def test_sentences_of_windows_are_numbered_from_their_first() -> None:
         ([0, 1, 2], [14, 40, 9]),
         ([-1, 0], [52, 11]),
     ]
-
-
-@pytest.mark.parametrize("case", [("iid", "unique", "unique"), ("infilling_sentences", "shared", "full")])
-def test_an_example_is_the_same_beside_any_others(case: tuple[str, str, str], store: FakeStore) -> None:
-    made = examples(store, case)
-    whole = made.views(3, np.arange(20))
-    for rows in ([4], [19, 4, 0]):
-        views = made.views(3, rows)
-        for at, row in enumerate(rows):
-            assert tokens(views.inputs, at) == tokens(whole.inputs, row)
-            assert tokens(views.targets, at) == tokens(whole.targets, row)
-    assert isinstance(Noise.of(0, (0,), [1]), Noise)
 
 
 BAD: dict[str, Any] = {

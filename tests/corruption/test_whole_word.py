@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from fake_store import FakeStore, examples_of, store_of
-from fake_text import ROWS, Rows, made_up, noise, part, spans_of, text_of, words_of
+from fake_text import ROWS, Rows, made_up, noise, spans_of, text_of, words_of
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -134,21 +134,6 @@ MASKINGS: dict[str, Callable[[], Any]] = {
     "words": lambda: WholeWord(0.3, "words"),
     "ngram": lambda: NGram(0.3),
 }
-
-
-@pytest.mark.parametrize("name", MASKINGS)
-def test_a_row_does_not_depend_on_its_batch(name: str) -> None:
-    text, masking, drawn = made_up(40), MASKINGS[name](), noise(40)
-    whole = masking(text, drawn).span_BL
-    for rows in ([3], [17, 3, 39], list(range(20))):
-        assert np.array_equal(masking(part(text, rows), Noise(drawn.row_B[rows])).span_BL, whole[rows])
-
-
-def test_rows_without_a_free_token_stay_whole() -> None:
-    text = text_of([[[]], [[1, 2, 3]]])
-    for masking in (WholeWord(0.4), WholeWord(0.4, "words"), NGram(0.4)):
-        assert not masking(text, noise(2)).span_BL[0].any()
-        assert not masking(text_of([[[]]]), noise(1)).span_BL.any()
 
 
 def test_the_marks_are_these() -> None:

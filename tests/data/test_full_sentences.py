@@ -1,10 +1,8 @@
-"""Framed rows of whole sentences against a plain re-statement, and the purity of examples."""
+"""Framed rows of whole sentences against a plain re-statement; blocks as fairseq's compiled original."""
 
 from __future__ import annotations
 
 import itertools
-import multiprocessing
-import pickle
 from typing import Any
 
 import numpy as np
@@ -135,46 +133,6 @@ def test_special_ids_in_the_text_are_never_noise() -> None:
         assert (examples.batch(epoch, [0])["target_P"] > SEP).all()
 
 
-def test_a_row_needs_room_for_a_token() -> None:
-    for input_format in FORMS.values():
-        for length in (2, "long", 64.5):
-            with pytest.raises(UserError, match=rf"input\.length={length}"):
-                input_format(length)
-
-
-def packed(arrays: Any, row: int) -> tuple[list[int], list[tuple[int, int]]]:
-    """One row of a batch: its ids, and (position, target) of its predictions."""
-    width = arrays["ids_BL"].shape[1]
-    slots = [divmod(int(slot), width) for slot in arrays["slot_P"]]
-    predictions = [(at, int(t)) for (b, at), t in zip(slots, arrays["target_P"], strict=True) if b == row]
-    return arrays["ids_BL"][row, : arrays["length_B"][row]].tolist(), predictions
-
-
-@given(st.lists(st.integers(0, 60), min_size=1, max_size=12), st.integers(0, 5))
-@settings(max_examples=40, deadline=None)
-def test_a_row_does_not_depend_on_its_company(rows: list[int], epoch: int) -> None:
-    examples = examples_of(random_store(600, seed=1), 48)
-    together = examples.batch(epoch, np.array(rows))
-    for place, row in enumerate(rows):
-        assert packed(together, place) == packed(examples.batch(epoch, [row]), 0)
-
-
-def batch_elsewhere(examples: Any) -> Any:
-    return examples.batch(3, np.arange(20))
-
-
-def test_another_process_makes_the_same_batch() -> None:
-    """As after a resume or in a loader's worker: a fresh interpreter that got nothing but the pickled examples."""
-    examples = examples_of(random_store(400), 32)
-    fresh = pickle.loads(pickle.dumps(examples))
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        elsewhere = pool.apply(batch_elsewhere, (fresh,))
-    examples.batch(7, [1, 2])
-    here = batch_elsewhere(examples)
-    assert here["counts"] == elsewhere["counts"]
-    assert all(np.array_equal(here[name], elsewhere[name]) for name in here if name != "counts")
-
-
 def test_counts_and_kinds_of_a_batch() -> None:
     examples = examples_of(random_store(400), 32)
     arrays = examples.batch(0, np.arange(16))
@@ -188,3 +146,51 @@ def test_counts_and_kinds_of_a_batch() -> None:
     assert (np.diff(arrays["slot_P"]) > 0).all()
     for name in ("ids_BL", "length_B", "slot_P", "target_P", "part_BL"):
         assert arrays[name].dtype == np.int64
+
+
+SIZES = [3, 4, 2, 1, 5, 3]
+GOLDEN = {
+    False: [(0, 7), (7, 10), (10, 15), (15, 18)],
+    True: [(0, 7), (7, 9), (10, 15), (15, 18)],
+}
+
+
+@pytest.mark.parametrize("documents", GOLDEN)
+def test_golden_vector(documents: bool) -> None:
+    assert token_blocks(SIZES, documents, 7) == GOLDEN[documents]
+
+
+def test_a_line_over_the_budget_is_a_block_of_its_own() -> None:
+    assert token_blocks([9, 2], False, 7) == [(0, 9), (9, 11)]
+    assert token_blocks([2, 9, 2], True, 7) == [(0, 2), (2, 11), (11, 13)]
+
+
+def test_documents_of_one_token_are_dropped() -> None:
+    assert token_blocks([1, 1, 3, 1, 1], True, 7) == [(2, 5)]
+
+
+def test_nothing_gives_nothing() -> None:
+    assert all(token_blocks([], documents, 7) == [] for documents in GOLDEN)
+
+
+def one_by_one(sizes: list[int], budget: int, documents: bool) -> list[tuple[int, int]]:
+    """Lines are taken one at a time, as the rule says it."""
+    found, start, size = [], 0, 0
+    for line in sizes:
+        if documents and line == 1:
+            found.append((start, start + size))
+            start, size = start + size + 1, 0
+        elif size and size + line > budget:
+            found.append((start, start + size))
+            start, size = start + size, line
+        else:
+            size += line
+    found.append((start, start + size))
+    return [(a, b) for a, b in found if b - a > (1 if documents else 0)]
+
+
+@given(st.lists(st.integers(1, 12), max_size=60), st.integers(1, 25))
+@settings(max_examples=200, deadline=None)
+def test_blocks_follow_the_rule(sizes: list[int], budget: int) -> None:
+    assert token_blocks(sizes, False, budget) == one_by_one(sizes, budget, documents=False)
+    assert token_blocks(sizes, True, budget) == one_by_one(sizes, budget, documents=True)

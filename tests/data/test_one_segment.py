@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paribus.core.config import compose
-from paribus.core.errors import UserError
 from paribus.corruption.masking.geometric_span import GeometricSpan
 from paribus.data.formats import one_segment
 from paribus.data.formats.full_sentences import DocSentences
@@ -70,11 +69,6 @@ def test_no_text_is_lost_and_chunks_change_nothing(documents: list[list[int]], l
     assert rows == rows_of(store, length)
     assert max(map(len, rows)) <= length
     assert [token for row in rows for token in row if token > SEP] == store.ids.tolist()
-
-
-def test_a_length_without_room_is_refused() -> None:
-    with pytest.raises(UserError, match=r"input\.length=2"):
-        OneSegment(2)
 
 
 def touching(input_format: Any) -> float:

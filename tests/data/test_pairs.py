@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import multiprocessing
-import pickle
 from dataclasses import dataclass
 from typing import Any
 
@@ -293,39 +291,6 @@ def test_sampling_in_chunks_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> 
     for chunk in (1, 17, 100):
         monkeypatch.setattr(pairs, "CHUNK", chunk)
         assert [rows_of(store, input_format) for input_format in forms] == whole
-
-
-def packed(arrays: Any, row: int) -> tuple[list[int], int, list[tuple[int, int]]]:
-    """One row of a batch: its ids, its label, and (position, target) of its predictions."""
-    width = arrays["ids_BL"].shape[1]
-    slots = [divmod(int(slot), width) for slot in arrays["slot_P"]]
-    predictions = [(at, int(t)) for (b, at), t in zip(slots, arrays["target_P"], strict=True) if b == row]
-    return arrays["ids_BL"][row, : arrays["length_B"][row]].tolist(), int(arrays["label_N"][row]), predictions
-
-
-@given(st.lists(st.integers(0, 60), min_size=1, max_size=12), st.integers(0, 5))
-@settings(max_examples=30, deadline=None)
-def test_a_pair_does_not_depend_on_its_company(rows: list[int], epoch: int) -> None:
-    examples = examples_of(random_store(600, seed=1), 48, input_format=SegmentPair(48))
-    together = examples.batch(epoch, np.array(rows))
-    assert together["counts"]["pairs"] == len(rows)
-    for place, row in enumerate(rows):
-        assert packed(together, place) == packed(examples.batch(epoch, [row]), 0)
-
-
-def batch_elsewhere(examples: Any) -> Any:
-    return examples.batch(3, np.arange(20))
-
-
-def test_another_process_makes_the_same_pairs() -> None:
-    examples = examples_of(random_store(400), 32, input_format=SegmentPair(32))
-    examples.batch(7, [1, 2])
-    fresh = pickle.loads(pickle.dumps(examples))
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        elsewhere = pool.apply(batch_elsewhere, (fresh,))
-    here = batch_elsewhere(examples)
-    assert here["counts"] == elsewhere["counts"]
-    assert all(np.array_equal(here[name], elsewhere[name]) for name in here if name != "counts")
 
 
 def test_documents_are_needed() -> None:
