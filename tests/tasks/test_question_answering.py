@@ -251,7 +251,7 @@ def test_examples_are_kept_as_they_are(tmp_path: Path) -> None:
         task(tmp_path, metrics=["best_f1"])
 
 
-ROW = Question("Who wrote?", "the old sailor wrote a letter", ["old sailor", "sailor"], [4, 8])
+ROW = QuestionExample("Who wrote?", "the old sailor wrote a letter", ["old sailor", "sailor"], [4, 8])
 
 
 @pytest.fixture
@@ -269,7 +269,7 @@ def test_a_question_and_its_context_are_read_as_t5_has_them() -> None:
     task_type = WrittenAnswers(single=False)
     assert task_type.source(ROW) == [("question:", "Who wrote ?"), ("context:", "the old sailor wrote a letter")]
     assert task_type.target(ROW) == "old sailor"
-    row = Question("What's X-ray?", 'a "ray" (1895)', ['"ray" (1895)'], [2])
+    row = QuestionExample("What's X-ray?", 'a "ray" (1895)', ['"ray" (1895)'], [2])
     assert task_type.source(row) == [("question:", "What ' s X - ray ?"), ("context:", 'a " ray " ( 1895 )')]
     assert task_type.target(row) == '" ray " ( 1895 )'
 
@@ -278,7 +278,7 @@ def test_a_question_and_its_context_are_read_as_t5_has_them() -> None:
 def test_punctuation_has_spaces_in_what_is_scored(written: str) -> None:
     """A tokenizer may lose the spaces. Without any, SQuAD's rules make one word of "U.S.-based"."""
     task_type = WrittenAnswers(single=False)
-    row = Question("Who?", "the U.S.-based firm", ["U.S.-based firm"], [4])
+    row = QuestionExample("Who?", "the U.S.-based firm", ["U.S.-based firm"], [4])
     assert task_type.score(task_type.parse([written], None), [row]) == {"em": 1.0, "f1": 1.0}
     assert task_type.score(task_type.parse(["S based"], None), [row])["f1"] == pytest.approx(2 * 2 / (2 + 4))
 

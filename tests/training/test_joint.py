@@ -19,7 +19,7 @@ from stories import story
 from paribus.core.config import compose
 from paribus.core.processes import Stopped
 from paribus.tasks.mixtures import BySize, Equally, Sampling
-from paribus.tasks.rows import Encoded, Groups, frame
+from paribus.tasks.rows import FramedRows, GroupedRows, frame
 from paribus.training import callbacks, finetune
 from paribus.training.joint.rows import NamedRows, SeveralTasks
 from paribus.training.joint.settings import Joint
@@ -199,13 +199,13 @@ def test_a_task_without_training_rows_is_told(two: list[str], tmp_path: Path, re
     assert "tasks.cola: no labeled examples in train" in refusal("train", *two)
 
 
-def encoded(count: int, first: int) -> Encoded:
+def encoded(count: int, first: int) -> FramedRows:
     """Rows of one token each, `first` and the ids behind it; the label is the row's number."""
     return frame([[np.array([first + n]) for n in range(count)]], np.arange(count), VOCABULARY)
 
 
 def several() -> SeveralTasks:
-    pairs = Groups(encoded(8, 100), np.arange(0, 9, 2), np.arange(4), most=2)
+    pairs = GroupedRows(encoded(8, 100), np.arange(0, 9, 2), np.arange(4), most=2)
     teacher = NamedRows("short", encoded(6, 10), {"teacher_B": np.arange(6) / 10})
     return SeveralTasks([teacher, NamedRows("pairs", pairs)])
 

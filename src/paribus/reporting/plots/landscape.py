@@ -104,7 +104,7 @@ def _draw_plane(
     half = (places[1] - places[0]) / 2
     rim = (places[0] - half, places[-1] + half)
     losses = [[min(_number(loss), levels[-1] * step) for loss in row] for row in plane]
-    image = axes.imshow(losses, shades, norm, origin="lower", extent=(*rim, *rim), interpolation="none")
+    axes.imshow(losses, shades, norm, origin="lower", extent=(*rim, *rim), interpolation="none")
     axes.spines[:].set_visible(True)
     axes.locator_params(nbins=5)
     axes.set_xlabel("towards the end")
@@ -113,9 +113,12 @@ def _draw_plane(
         marker = MARKS[shape].marker
         axes.plot(across, up, marker, color=COLORS["grid"], markersize=9)
         axes.plot(across, up, marker, color=COLORS["ink"])
-    bar = axes.figure.colorbar(image, cax=axes.inset_axes((0, -0.19, 1, 0.035)), orientation="horizontal")
-    bar.minorticks_off()
-    bar.set_ticks(levels, labels=[f"{level:.2g}" for level in levels])
+    # no `colorbar`: on a dark page its shapes would have the page's colors, and the image would not
+    key = axes.inset_axes((0, -0.19, 1, 0.035))
+    key.imshow([range(_BANDS)], shades, aspect="auto", extent=(0, _BANDS, 0, 1), interpolation="none")
+    key.spines[:].set_visible(True)
+    key.set_xticks(range(1, _BANDS), labels=[f"{level:.2g}" for level in levels])
+    key.set_yticks([])
 
 
 def _draw_view(view: View) -> list[Panel]:
