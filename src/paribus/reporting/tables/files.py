@@ -16,7 +16,7 @@ from paribus.reporting.plots.png import render_pdf, render_png
 from paribus.reporting.plots.scene import Scene, add_heading, place_beside
 from paribus.reporting.plots.svg import render_svg
 from paribus.reporting.tables.facts import write_line
-from paribus.reporting.tables.html import render_page
+from paribus.reporting.tables.html import render_html
 from paribus.reporting.tables.latex import render_evidence, render_latex
 from paribus.reporting.tables.markdown import render_markdown
 from paribus.reporting.tables.schema import Cell, Table
@@ -49,7 +49,7 @@ def render_texts(table: Table, style: str = BOTH) -> dict[str, str]:
         **{name: content.decode() for name, content in render_committed(table).items()},
         "table.tex": render_latex(table, style),
         "evidence.tex": render_evidence(table),
-        "table.html": render_page(table),
+        "table.html": render_html(table),
         "table.csv": _render_csv(table),
         **{f"{name}.svg": render_svg(scene) for name, scene in draw_pictures(table).items()},
     }
