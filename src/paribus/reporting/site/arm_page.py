@@ -52,8 +52,8 @@ _PANELS = 2
 
 def list_records(entry: Entry, arm: str) -> dict[int, bytes]:
     """{seed: the record of the run} of an arm's runs that are here."""
-    own = [record for record in entry.found.records if record.arm == arm]
-    runs = {record.seed: run for record in own if (run := find_stored(record, entry.roots))}
+    records = [record for record in entry.found.records if record.arm == arm]
+    runs = {record.seed: run for record in records if (run := find_stored(record, entry.roots))}
     return {seed: content for seed, run in runs.items() if (content := run.read(RECORD) or run.read(FAILED))}
 
 
@@ -119,19 +119,19 @@ def _find_wandb(record: Record, config: Config | None) -> str:
     return f"https://wandb.ai/{quote(f'{entity}/{project}/runs/{record.wandb_id}')}"
 
 
-def _draw_curves(entry: Entry, own: Sequence[Record]) -> list[Panel]:
+def _draw_curves(entry: Entry, records: Sequence[Record]) -> list[Panel]:
     """Curves of the first metrics, losses before the others, with one line per run."""
-    found: dict[str, dict[str, Band]] = {}
-    for record in own:
+    bands: dict[str, dict[str, Band]] = {}
+    for record in records:
         for metric, curve in entry.curves.get((record.arm, record.seed), {}).items():
             short = thin(curve, _POINTS)
             empty = (None,) * len(short.tokens)
-            band = Band(tuple(short.tokens), tuple(short.values), empty, empty)
-            found.setdefault(metric, {})[f"seed {record.seed}"] = band
-    found = {metric: bands for metric, bands in found.items() if any(map(reaches, bands.values()))}
-    wanted = sorted(found, key=lambda metric: (not metric.endswith("_loss"), metric))[:_PANELS]
-    names = [f"seed {record.seed}" for record in own]
-    return [draw_metric(metric, names, found[metric], "each run") for metric in wanted]
+            one = Band(tuple(short.tokens), tuple(short.values), empty, empty)
+            bands.setdefault(metric, {})[f"seed {record.seed}"] = one
+    bands = {metric: runs for metric, runs in bands.items() if any(map(reaches, runs.values()))}
+    wanted = sorted(bands, key=lambda metric: (not metric.endswith("_loss"), metric))[:_PANELS]
+    names = [f"seed {record.seed}" for record in records]
+    return [draw_metric(metric, names, bands[metric], "each run") for metric in wanted]
 
 
 def _group_configs(stored: Mapping[int, StoredRun]) -> list[Config]:

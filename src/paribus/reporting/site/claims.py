@@ -20,7 +20,7 @@ from paribus.verdict.published import PublishedTable
 from paribus.verdict.published import table as published_table
 from paribus.verdict.words import NOT_RUN, UNDECIDED, find_word
 
-OWN = "no published table"
+NO_PAPER = "no published table"
 CLAIMED = f"not {TWINS}"  # of the owners of claims: the papers and us
 INTERVAL = "the interval behind the verdict, 95% or wider to allow for the table's other claims and looks"
 
@@ -37,9 +37,9 @@ def tell_below(claims: Sequence[ClaimRow], scale: str = "") -> str:
 
 @dataclass(frozen=True)
 class Line:
-    """The `number`-th claim of a study, with the tables that judge it, small scales first. `claim`:
+    """The `number`-th claim of a study, with the tables that judge it, small scales first.
 
-    only its text and its plain sentence; `published`: the id of the paper's table in the atlas.
+    `claim`: only its text and its plain sentence; `published`: the id of the paper's table in the atlas.
     """
 
     study: str
@@ -84,7 +84,7 @@ class Line:
     @property
     def authors(self) -> str:
         """Such as Liu et al. 2019."""
-        return OWN if self.paper is None else self.paper.authors_year.partition(" (")[0]
+        return NO_PAPER if self.paper is None else self.paper.authors_year.partition(" (")[0]
 
     @property
     def citation(self) -> str:
@@ -124,20 +124,20 @@ def make_lines(entries: Sequence[Entry], sweeps: Mapping[str, Sweep]) -> list[Li
     return sorted(lines, key=_rank_openness)
 
 
-def _make_lines(study: str, own: Sequence[Entry], sweep: Sweep | None) -> Iterator[Line]:
-    named = {claim.text: claim.says for entry in own for claim in entry.table.claims}
-    named |= {text: own.says for text, own in sweep.sentences.items()} if sweep else {}
+def _make_lines(study: str, entries: Sequence[Entry], sweep: Sweep | None) -> Iterator[Line]:
+    named = {claim.text: claim.says for entry in entries for claim in entry.table.claims}
+    named |= {text: sentence.says for text, sentence in sweep.sentences.items()} if sweep else {}
     asked: dict[str, list[str]] = {}  # a scale may ask the same with other margins
     for text in dict.fromkeys([*(sweep.claims if sweep else ()), *named]):
         asked.setdefault(named.get(text) or text, []).append(text)
-    papers = [entry.table.paper.table for entry in own if entry.table.paper]
+    papers = [entry.table.paper.table for entry in entries if entry.table.paper]
     published = (sweep.published.get("table") if sweep else None) or next(iter(papers), None)
     for number, (text, *others) in enumerate(asked.values(), 1):
-        found = [(entry, claim) for entry in own for claim in entry.table.claims if claim.text in (text, *others)]
-        said = [Sentence(claim.says, claim.whose or OURS) for _, claim in found if claim.says]
+        judged = [(entry, claim) for entry in entries for claim in entry.table.claims if claim.text in (text, *others)]
+        said = [Sentence(claim.says, claim.whose or OURS) for _, claim in judged if claim.says]
         sentence = (sweep.sentences.get(text) if sweep else None) or next(iter(said), Sentence())
         claim = ClaimRow(text, NOT_RUN, NOT_RUN, says=sentence.says, whose=sentence.whose)
-        yield Line(study, number, claim, published, sweep, tuple(found))
+        yield Line(study, number, claim, published, sweep, tuple(judged))
 
 
 def _rank_openness(line: Line) -> tuple[int, bool]:

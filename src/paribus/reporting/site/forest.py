@@ -154,8 +154,8 @@ def _is_among(claim: ClaimRow, row: ContrastRow) -> bool:
 def _make_forest(contrasts: Sequence[Contrast], title: str, folded: bool = False) -> Forest:
     ends = [end for one in contrasts for end in one.effect if end is not None]
     axis = Axis(min(-3.0, *ends) * 1.15, max(3.0, *ends) * 1.15)
-    own = [one for one in contrasts if not one.line.of_twins]
-    groups = [(words, [one for one in own if one.row.relation == sign]) for sign, words in _GROUPS.items()]
+    compared = [one for one in contrasts if not one.line.of_twins]
+    groups = [(words, [one for one in compared if one.row.relation == sign]) for sign, words in _GROUPS.items()]
     groups.append((_TWINS, [one for one in contrasts if one.line.of_twins]))
     shown = {one.row.verdict for one in contrasts}
     return Forest(

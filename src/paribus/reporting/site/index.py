@@ -65,7 +65,7 @@ class MeasuredRow(NamedTuple):
 def render_index(entries: Sequence[Entry], lines: Sequence[Line], searches: Sequence[Search]) -> bytes:
     """The page at index.html."""
     ran = sorted((line for line in lines if line.measured), key=lambda line: line.measured[-1][0].committed)
-    own = [entry for entry in entries if not entry.committed]
+    yours = [entry for entry in entries if not entry.committed]
     scales = [one for one in reversed(list_scales(entries)) if any(entry.scale == one for entry in entries)]
     claimed = [line for line in lines if not line.of_twins]
     return render_page(
@@ -73,8 +73,8 @@ def render_index(entries: Sequence[Entry], lines: Sequence[Line], searches: Sequ
         "index.html",
         "Paribus: claims and verdicts",
         scales={scale: SCALES[scale] for scale in scales if scale in SCALES},
-        own=own,
-        own_alone=len(own) == len(entries),
+        your_tables=yours,
+        only_yours=len(yours) == len(entries),
         words=[word.name for word in WORDS.all() if word.name != NOT_RUN],
         counts=[_count_verdicts(scale, claimed, entries) for scale in scales],
         claimed=CLAIMED,

@@ -14,7 +14,7 @@ from paribus.core.jsonable import to_json
 from paribus.reporting.plots.drawing import View, draw_all
 from paribus.reporting.plots.figure import make_figure, render_pdf, render_png, render_svg
 from paribus.reporting.tables.facts import write_line
-from paribus.reporting.tables.html import render_page
+from paribus.reporting.tables.html import render_html
 from paribus.reporting.tables.latex import render_evidence, render_latex
 from paribus.reporting.tables.markdown import render_markdown
 from paribus.reporting.tables.schema import Cell, Table
@@ -55,7 +55,7 @@ def render_texts(table: Table, style: str = BOTH, figures: Mapping[str, Figure] 
         **{name: content.decode() for name, content in render_committed(table).items()},
         "table.tex": render_latex(table, style),
         "evidence.tex": render_evidence(table),
-        "table.html": render_page(table),
+        "table.html": render_html(table),
         "table.csv": _render_csv(table),
         **{f"{name}.svg": render_svg(figure) for name, figure in figures.items()},
     }

@@ -42,7 +42,7 @@ class TableParts:
     link: Link | None
 
 
-def render_page(table: Table) -> str:
+def render_html(table: Table) -> str:
     """The whole page with its drawings."""
     return render("table_file.html", table=table, parts=make_parts(View(table)), style=Markup(make_style()))
 
