@@ -59,8 +59,7 @@ class ScoredNext(DocsTask):
     def build(self, cache: Path) -> Examples:
         examples: Examples = {}
         for split, texts in self.read_paragraphs(cache).items():
-            words = [text.split() for text in dict.fromkeys(texts)]
-            halves = [(" ".join(w[: len(w) // 2]), " ".join(w[len(w) // 2 :])) for w in words]
+            halves = [_halve(text) for text in dict.fromkeys(texts)]
             rows = []
             for at, (begin, end) in enumerate(halves):
                 others = [halves[(at + turn) % len(halves)][1] for turn in range(1, self.distractors + 1)]
@@ -99,6 +98,11 @@ class ScoredText(DocsTask):
             if lines := [line for line in document.text.split("\n") if self.fits(line)]:
                 examples[str(document.split)].append(ChoiceExample("", None, ["\n".join(lines)], 0))
         return {split: limit_rows(rows, self.limits[split]) for split, rows in examples.items()}
+
+
+def _halve(text: str) -> tuple[str, str]:
+    words = text.split()
+    return " ".join(words[: len(words) // 2]), " ".join(words[len(words) // 2 :])
 
 
 def _place(right: str, wrong: Sequence[str], text: str = "") -> ChoiceExample:
