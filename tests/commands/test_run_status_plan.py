@@ -70,7 +70,7 @@ def test_a_request_reads_its_own_keys_and_leaves_the_others_as_overrides() -> No
     assert request.seeds == (2, 3, 4)
     assert request.arms == ("static", "dynamic")
     assert request.runs == Path("/r")
-    assert request.named == "pilot"
+    assert request.study_name == "pilot"
     assert request.overrides == ("optimizer.lr=1e-3", "+x.y=[1,2]", "~a.b")
     assert not request.keep
     kept = parse("run", ["roberta_table1", "results=there", "slots=auto", "seed=4"])

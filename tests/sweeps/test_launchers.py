@@ -288,7 +288,7 @@ def request_of(arguments: list[str], tmp_path: Path, name: str, *more: str) -> A
 
 def numbers(request: Any) -> dict[str, Any]:
     """What the table is made of: {arm: metrics and budget, without seconds}."""
-    found = store.find_records(request.named, request.scale, request.roots)
+    found = store.find_records(request.study_name, request.scale, request.roots)
     assert found.left_out == []
     return {run.arm: [run.status, run.metrics, run.budget["input_tokens"], run.signature] for run in found.records}
 

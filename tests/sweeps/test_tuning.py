@@ -78,7 +78,7 @@ def ask(arguments: list[str], tmp_path: Path) -> Callable[..., Request]:
 
 
 def tuning(request: Request) -> dict[str, Any]:
-    manifest = read_manifest(request.runs, request.named, request.scale)
+    manifest = read_manifest(request.runs, request.study_name, request.scale)
     assert manifest is not None
     return dict(manifest.tuning)
 

@@ -52,7 +52,7 @@ class Runs:
         signatures = {f"{arm}/seed{seed}": f"{arm}-{seed}" for arm in arms for seed in request.seeds}
         hashed = request.sweep.hash(request.scale)
         manifest = Manifest(hashed, [], signatures, {}, until=request.until)
-        write_manifest(request.runs, request.named, request.scale, manifest)
+        write_manifest(request.runs, request.study_name, request.scale, manifest)
         for arm in arms:
             for seed in request.seeds:
                 put(request.runs, self.made(request, arm, seed))

@@ -89,7 +89,7 @@ def request_(tmp_path: Path) -> Request:
 def write(request: Request, records: list[dict[str, Any]], overrides: list[str] | None = None) -> None:
     runs = {f"{one['arm']}/seed{one['seed']}": one["signature"] for one in records}
     manifest = Manifest(request.sweep.hash("smoke"), overrides or [], runs, {})
-    write_manifest(request.runs, request.named, "smoke", manifest)
+    write_manifest(request.runs, request.study_name, "smoke", manifest)
     for one in records:
         put(request.runs, seal(one))
 

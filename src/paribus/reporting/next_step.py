@@ -30,9 +30,9 @@ def next_step(table: Table, request: Request) -> str | None:
     waiting = [claim for claim in table.claims if claim.verdict == UNDECIDED]
     if not waiting or table.scale == TRIAL:
         return None
-    manifest = find_manifest(request.roots, request.named, request.scale)
+    manifest = find_manifest(request.roots, request.study_name, request.scale)
     request = request._replace(overrides=tuple(map(mask_text, manifest.overrides)) if manifest else ())
-    records = [one for one in find_records(request.named, request.scale, request.roots).records if one.done]
+    records = [one for one in find_records(request.study_name, request.scale, request.roots).records if one.done]
     if stuck := _find_stuck(table, waiting):
         return _train_longer(request, records, stuck)
     seeds = _count_seeds(waiting)

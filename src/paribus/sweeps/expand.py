@@ -94,7 +94,7 @@ def expand(request: Request) -> Expanded:
 
     def config(arm: str) -> DictConfig:
         with located(f"arm {arm}"):
-            return compose([*arm_overrides(sweep, scale, arm, overrides), f"study={request.named}", f"arm={arm}"])
+            return compose([*arm_overrides(sweep, scale, arm, overrides), f"study={request.study_name}", f"arm={arm}"])
 
     arms = {arm: config(arm) for arm in sweep.arms}
     audited = audit(sweep, arms)
@@ -122,7 +122,7 @@ def expand(request: Request) -> Expanded:
 def _choose_tasks(request: Request) -> Request:
     """The request, with the tasks of the sweep's columns among its overrides if nothing else chooses them."""
     sweep, scale = request.sweep, request.scale
-    composed = [*arm_overrides(sweep, scale, sweep.baseline, user_overrides(request)), f"study={request.named}"]
+    composed = [*arm_overrides(sweep, scale, sweep.baseline, user_overrides(request)), f"study={request.study_name}"]
     tasks = compose(composed).get("tasks") or ()
     chosen = follow_columns(sweep.columns, (*sweep.all_overrides, *request.overrides), tasks, scale == TRIAL)
     return request._replace(overrides=(*chosen, *request.overrides))

@@ -246,7 +246,7 @@ def write_costs(request: Request, costs: Sequence[Cost], slots: int, loading: fl
     beside = f"{slots} runs side by side" if slots > 1 else "one run at a time"
     loads = f", {duration(loading)} of it to load libraries" if loading >= 1.0 else ""
     end = f"about {duration(loading + seconds / slots)} on this machine, {beside}{loads}"
-    return "\n".join([f"{request.named} at scale={request.scale}", *align(rows), end])
+    return "\n".join([f"{request.study_name} at scale={request.scale}", *align(rows), end])
 
 
 def price_claims(prices: Prices, slots: int) -> list[str]:

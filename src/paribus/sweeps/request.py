@@ -124,7 +124,7 @@ class Request(NamedTuple):
         return self.sweep.tune_at(self.scale) if self.tune else None
 
     @property
-    def named(self) -> str:
+    def study_name(self) -> str:
         """The study that the runs belong to."""
         return self.study or self.sweep.study
 

@@ -61,7 +61,7 @@ def run_sweep(
     launcher, train, command = build(compose_launcher(request.launcher)), train or _train, command or train_command
     expanded, tuning = expand(request), Tuning()
     for root in (request.runs, *([request.results / request.scale] if request.keep else [])):
-        check_room(root / request.named / f"{request.scale}.json")
+        check_room(root / request.study_name / f"{request.scale}.json")
     if request.tuned is not None:
         check_tuning(expanded, request.tuned)
         budgets = plan_budgets(expanded, plan)
@@ -133,7 +133,7 @@ class _SweepRun:
 
     def __post_init__(self) -> None:
         request = self.request
-        title = f"{request.named} at scale={request.scale}"
+        title = f"{request.study_name} at scale={request.scale}"
         columns = request.sweep.claimed_columns
         self.status = SweepStatus(title, self.expanded.jobs, columns, absent=self.expanded.absent)
         self.courses = {job.arm: [] for job in self.expanded.jobs}
@@ -161,7 +161,7 @@ class _SweepRun:
         request = self.request
         self._check_study()
         corpora = {arm: plain(config.corpus) for arm, config in self.expanded.configs.items()}
-        check_text(request.runs, request.named, request.scale, self.identities, corpora)
+        check_text(request.runs, request.study_name, request.scale, self.identities, corpora)
         self._write_manifest()
         records = {job.label: record for job in self.expanded.jobs if (record := self.find(job)) is not None}
         pending = [job for job in self.expanded.jobs if job.label not in records]
@@ -187,7 +187,7 @@ class _SweepRun:
         """Say which of the arms will probably stay on the plateau of a trivial model."""
         request = self.request
         forecast = forecast_plateau(self.expanded, {arm: plan for arm, plan in self.budgets.items() if arm in arms})
-        if forecast is None or store.is_trial_study(request.named):
+        if forecast is None or store.is_trial_study(request.study_name):
             return
         longer = forecast.worst.longer
         how = f": `{command_with(request, longer)}`" if lengthens(request, longer) else ""
@@ -196,12 +196,12 @@ class _SweepRun:
     def _check_study(self) -> None:
         """Raise UserError if the study holds runs of other arms alone: writing its manifest would hide them."""
         request = self.request
-        manifest = find_manifest(request.roots, request.named, request.scale)
-        if manifest is None or store.is_trial_study(request.named):  # arms are searched one after another
+        manifest = find_manifest(request.roots, request.study_name, request.scale)
+        if manifest is None or store.is_trial_study(request.study_name):  # arms are searched one after another
             return
         held = manifest.arms() - {SCRATCH}
         if held and not held & self.expanded.configs.keys():
-            what = f"study={request.named} holds runs of another sweep ({', '.join(sorted(held))})"
+            what = f"study={request.study_name} holds runs of another sweep ({', '.join(sorted(held))})"
             raise UserError(what, "choose another name with study=NAME")
 
     def _check_precision(self, pending: Sequence[Job], records: Iterable[Record]) -> None:
@@ -232,7 +232,7 @@ class _SweepRun:
             absent=dict(self.expanded.absent),
             until=request.until,
         )
-        write_manifest(request.runs, request.named, request.scale, manifest)
+        write_manifest(request.runs, request.study_name, request.scale, manifest)
         if request.keep and request.until is not None:
             self._keep_manifest()
 
@@ -245,14 +245,14 @@ class _SweepRun:
         return record or store.find_kept(request.results / request.scale, job.study, identity.folder)
 
     def _keep(self, identity: Identity) -> None:
-        store.keep(identity.folder, self.request.results / self.request.scale, self.request.named)
+        store.keep(identity.folder, self.request.results / self.request.scale, self.request.study_name)
         self._keep_manifest()
 
     def _keep_manifest(self) -> None:
         request = self.request
-        if (manifest := read_manifest(request.runs, request.named, request.scale)) is not None:
+        if (manifest := read_manifest(request.runs, request.study_name, request.scale)) is not None:
             kept = manifest._replace(overrides=store.portable_overrides(manifest.overrides))
-            write_manifest(request.results / request.scale, request.named, request.scale, kept)
+            write_manifest(request.results / request.scale, request.study_name, request.scale, kept)
 
     def _run_here(self, pending: Sequence[Job]) -> None:
         for job in pending:
@@ -271,7 +271,7 @@ class _SweepRun:
         ranks = max(
             ranks_of(config.profile.ranks, config.profile.accelerator) for config in self.expanded.configs.values()
         )
-        demand = Demand(len(self.expanded.jobs), request.slots, ranks, request.runs / request.named)
+        demand = Demand(len(self.expanded.jobs), request.slots, ranks, request.runs / request.study_name)
         pool = self.launcher.open(demand)
         self.status.slots = pool.size
         threads = None if pool.threads is None else max(1, pool.threads // ranks)

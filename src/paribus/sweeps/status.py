@@ -32,15 +32,15 @@ def print_status(read: Callable[[], StatusTable]) -> None:
 
 def read_status(request: Request) -> SweepStatus:
     """The state of a sweep: the runs of the last command's manifest if there is one, else the newest folders."""
-    manifest = find_manifest(request.roots, request.named, request.scale)
+    manifest = find_manifest(request.roots, request.study_name, request.scale)
     absent = manifest.absent if manifest else {}
     trials_manifest, trials = None, dict[Job, RunCell]()
     if request.tuned is not None:
-        trials_manifest = find_manifest(request.roots, trial_study(request.named), request.scale)
+        trials_manifest = find_manifest(request.roots, trial_study(request.study_name), request.scale)
         trials = _list_trials(request, trials_manifest, Tuning.from_json(manifest.tuning if manifest else {}))
     listed = [*trials, *(job for job in _list_jobs(request, manifest) if job.arm not in absent)]
     status = SweepStatus(
-        f"{request.named} at scale={request.scale}", listed, request.sweep.claimed_columns, absent=absent
+        f"{request.study_name} at scale={request.scale}", listed, request.sweep.claimed_columns, absent=absent
     )
     status.cells |= {job.label: cell for job, cell in trials.items()}
     for job in listed:
@@ -51,13 +51,13 @@ def read_status(request: Request) -> SweepStatus:
 
 def ran_older_file(request: Request) -> bool:
     """Whether the last command ran another version of the sweep file."""
-    manifest = find_manifest(request.roots, request.named, request.scale)
+    manifest = find_manifest(request.roots, request.study_name, request.scale)
     return manifest is not None and manifest.sweep_hash != request.sweep.hash(request.scale)
 
 
 def _list_trials(request: Request, manifest: Manifest | None, tuning: Tuning) -> dict[Job, RunCell]:
     """The trials of the search: those that its own manifest lists, and those that the study's manifest recorded."""
-    study, column = trial_study(request.named), request.tuned.on if request.tuned is not None else ""
+    study, column = trial_study(request.study_name), request.tuned.on if request.tuned is not None else ""
     trials = {
         Job(study, trial_name(arm, trial.number), run.seed, ()): RunCell(
             run.status, 1.0, {} if run.value is None else {column: run.value}
@@ -80,7 +80,9 @@ def _list_jobs(request: Request, manifest: Manifest | None) -> list[Job]:
     listed = jobs(sweep, request.scale, arms=arms, seeds=seeds, study=request.study, anchor=anchor)
     if arms is None and seeds is None:
         parts = [label.rpartition("/seed") for label in runs.keys() - {job.label for job in listed}]
-        further = [Job(request.named, arm, int(seed), ()) for arm, _, seed in parts if arm in (*sweep.arms, SCRATCH)]
+        further = [
+            Job(request.study_name, arm, int(seed), ()) for arm, _, seed in parts if arm in (*sweep.arms, SCRATCH)
+        ]
         listed += sorted(further, key=lambda job: (job.seed, job.arm))
     return listed
 

@@ -112,7 +112,7 @@ def _loss(tune: Tune, trial: Trial) -> float:
 
 def expand_trials(expanded: Expanded, tune: Tune, trials: Mapping[str, Sequence[Trial]]) -> Expanded:
     """The runs of {arm: trials}, composed; without tasks unless the tuned column is a task's."""
-    study = store.trial_study(expanded.request.named)
+    study = store.trial_study(expanded.request.study_name)
     request = expanded.request._replace(study=study, keep=False, until=None)
     overrides, tasks = user_overrides(expanded.request), () if is_task(tune.on) else ("task=none",)
     settings = {
@@ -138,7 +138,7 @@ def read_tuning(request: Request, tune: Tune) -> Tuning:
     """The last tuning of this study, if it has the same spec and overrides; else an empty one."""
     spec, overrides = tune.to_json(), store.portable_overrides(request.overrides)
     for root in request.roots:
-        manifest = read_manifest(root, request.named, request.scale)
+        manifest = read_manifest(root, request.study_name, request.scale)
         if manifest is None or store.portable_overrides(manifest.overrides) != overrides:
             continue
         if (tuning := Tuning.from_json(manifest.tuning)).spec == spec:
@@ -155,10 +155,10 @@ def apply_recorded_tuning(request: Request) -> Request:
     """The request with the values of its last tuning. Raises UserError if an arm is yet to be tuned."""
     if request.tuned is None:
         return request
-    manifest = find_manifest(request.roots, request.named, request.scale)
+    manifest = find_manifest(request.roots, request.study_name, request.scale)
     sweep = apply_tuning(request.sweep, read_tuning(request, request.tuned))
     settled = {SCRATCH, *sweep.chosen, *(manifest.absent if manifest else ())}
     if missing := [arm for arm in request.arms or sweep.arms if arm not in settled]:
-        cause = f"{request.named} tunes its arms and {missing[0]} is not tuned yet"
-        raise UserError(cause, f"run `paribus run {request.named} scale={request.scale}` first, or add tune=false")
+        cause = f"{request.study_name} tunes its arms and {missing[0]} is not tuned yet"
+        raise UserError(cause, f"run `paribus run {request.study_name} scale={request.scale}` first, or add tune=false")
     return request._replace(sweep=sweep)

@@ -81,14 +81,14 @@ def _plan_looks(request: Request, most: int) -> Looks:
     Raises UserError if more seeds than `most` ran before, or if earlier looks were planned for another number of seeds:
     their error rate is spent.
     """
-    manifest = find_manifest(request.roots, request.named, request.scale)
+    manifest = find_manifest(request.roots, request.study_name, request.scale)
     if manifest is None or manifest.sweep_hash != request.sweep.hash(request.scale):
         return Looks(FIRST, most)
     if manifest.until is None:
-        records = find_records(request.named, request.scale, request.roots).records
+        records = find_records(request.study_name, request.scale, request.roots).records
         if (ran := len({record.seed for record in records})) > most:
             raise UserError(
-                f"max_seeds={most}, but {ran} seeds of {request.named} ran before", f"set max_seeds={ran + 1}"
+                f"max_seeds={most}, but {ran} seeds of {request.study_name} ran before", f"set max_seeds={ran + 1}"
             )
         return Looks(max(FIRST, ran), most)
     if (before := int(manifest.until["most"])) != most:

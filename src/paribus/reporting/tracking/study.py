@@ -50,15 +50,15 @@ def track_sweep(request: Request) -> None:
     except UserError as error:
         say(f"no table for W&B yet: {error}")
         return
-    named = group_of(request.named, request.scale)
+    named = group_of(request.study_name, request.scale)
     about = WandbInit(
         id=f"{digest([named, request.sweep.hash(request.scale)], 12)}-{STUDY}",
         name=f"{named} {STUDY}",
         group=named,
         job_type=STUDY,
-        tags=(request.named, request.scale, STUDY),
-        config={"study": request.named, "scale": request.scale, "sweep_hash": request.sweep.hash(request.scale)},
-        folder=request.runs / request.named / f".{request.scale}",
+        tags=(request.study_name, request.scale, STUDY),
+        config={"study": request.study_name, "scale": request.scale, "sweep_hash": request.sweep.hash(request.scale)},
+        folder=request.runs / request.study_name / f".{request.scale}",
     )
     _log_new(logger, about, to_json(table), lambda wandb: _fill_sweep(wandb, table), lambda: render_files(table))
 

@@ -10,24 +10,19 @@ if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
 
 
-def list_best(study: Study) -> list[FrozenTrial]:
-    """The best trial, or with several objectives the Pareto front, sorted by its first objective."""
+def describe_best(study: Study, names: Sequence[str]) -> list[str]:
+    """A line with values and overrides: the best trial, or the Pareto front in the order of its first objective."""
     if not list_complete(study):
         return []
     if len(study.directions) == 1:
-        return [study.best_trial]
-    return sorted(study.best_trials, key=lambda trial: trial.values)
-
-
-def describe_best(study: Study, names: Sequence[str]) -> list[str]:
-    """A line for each of the best trials, with its values and overrides."""
-    best, several = list_best(study), len(study.directions) > 1
-    lines = [f"Pareto front of {' and '.join(names) or 'the objectives'}:"] if best and several else []
+        best, lines, head = [study.best_trial], list[str](), "best:"
+    else:
+        best = sorted(study.best_trials, key=lambda trial: trial.values)
+        lines, head = [f"Pareto front of {' and '.join(names) or 'the objectives'}:"], " "
     for trial in best:
         pairs = zip(names or [""] * len(trial.values), trial.values, strict=True)
         values = ", ".join(f"{name} {value:.6g}".strip() for name, value in pairs)
-        overrides = " ".join(trial.user_attrs["overrides"])
-        lines.append(f"{' ' if several else 'best:'} trial {trial.number}: {values}  {overrides}")
+        lines.append(f"{head} trial {trial.number}: {values}  {' '.join(trial.user_attrs['overrides'])}")
     return lines
 
 
