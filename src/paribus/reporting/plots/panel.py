@@ -179,22 +179,28 @@ def set_limits(
     """Room around the values on the axis "x" or "y", and round ticks; equal values are opened a little."""
     from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
-    low, high = min(values), max(values)
     axis = axes.xaxis if name == "x" else axes.yaxis
     if log:
+        low, high = min(values), max(values)
         factor = max((high / low) ** room, 1.3)
         low, high = low / factor, high * factor
         axes.set(**{f"{name}scale": "log"})
         axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < 1e3 * low else (1.0,)))
         axis.set_minor_locator(NullLocator())
     else:
-        pad = max(room * (high - low), 0.002 * max(abs(low), abs(high)))
-        pad = pad if pad > _ZERO else _OPENED
-        low, high = low - pad, high + pad
+        low, high = find_limits(values, room)
         axis.set_major_locator(MaxNLocator(ticks, steps=[1, 2, 2.5, 5, 10]))
     if log or max(abs(low), abs(high)) >= 1e4:
         axis.set_major_formatter(lambda value, _: shorten(value, 6))
     axes.set(**{f"{name}lim": (low, high)})
+
+
+def find_limits(values: Sequence[float], room: float = 0.08) -> tuple[float, float]:
+    """The ends of an axis with room around the values."""
+    low, high = min(values), max(values)
+    pad = max(room * (high - low), 0.002 * max(abs(low), abs(high)))
+    pad = pad if pad > _ZERO else _OPENED
+    return low - pad, high + pad
 
 
 def shorten(value: float, digits: int) -> str:
