@@ -229,6 +229,15 @@ def test_a_name_that_the_font_lacks_is_drawn_without_a_warning() -> None:
         assert render_pdf(figure).startswith(b"%PDF")
 
 
+def test_every_name_is_in_the_legend() -> None:
+    names = ["_hidden", "b" * 60, "c$1$"]
+    band = Band((1.0, 2.0, 3.0), (5.0, 4.0, 3.0), (4.0, 3.0, 2.0), (6.0, 5.0, 4.0))
+    panel = curves.draw_panel("loss", names, dict.fromkeys(names, band), "")
+    shown = texts(panel)
+    assert {"_hidden", "c$1$"} <= {*shown}
+    assert any(re.fullmatch("b+…?", text) for text in shown)
+
+
 def test_panels_flow_into_rows() -> None:
     panels = [make_panel(), make_panel(size=2.0), make_panel(), make_panel()]
     figure = make_figure(panels)

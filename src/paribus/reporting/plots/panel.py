@@ -38,14 +38,14 @@ _ZERO, _OPENED = 1e-9, 0.01  # room below the first counts as none; the room aro
 
 @dataclass(frozen=True)
 class Panel:
-    """A picture of WIDTH inches. The artists that `draw` labels are its legend.
+    """A picture of WIDTH inches.
 
     Args:
         title: says what it shows to readers who cannot see it.
         heading: above the axes, and `below` it a smaller line.
         size: height of the axes; left, foot: room beside and below them; all in inches.
         draw: draws onto the empty axes.
-        key: the labels of the legend, which decide on its size.
+        key: the names in the legend: the labels of lines that `draw` draws.
         caption: lines below the legend, which are wrapped.
     """
 
@@ -80,9 +80,10 @@ class Panel:
         self.draw(axes)
         end = TOP + self.size + self.foot
         if rows := self._count_key_rows():
-            handles, labels = axes.get_legend_handles_labels()
+            # not all that `axes` would list: matplotlib leaves out a label that starts with _, as an arm's name may
+            handles = {line.get_label(): line for line in axes.lines}
             legend = figure.legend(
-                handles, labels, ncols=math.ceil(len(self.key) / rows), loc="upper left",
+                [handles[name] for name in self.key], self.key, ncols=math.ceil(len(self.key) / rows), loc="upper left",
                 bbox_to_anchor=(_EDGE / WIDTH, place(end)), labelspacing=0.3, columnspacing=1.5, handletextpad=0.6,
             )  # fmt: skip
             for text in legend.get_texts():
@@ -179,22 +180,28 @@ def set_limits(
     """Room around the values on the axis "x" or "y", and round ticks; equal values are opened a little."""
     from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
-    low, high = min(values), max(values)
     axis = axes.xaxis if name == "x" else axes.yaxis
     if log:
+        low, high = min(values), max(values)
         factor = max((high / low) ** room, 1.3)
         low, high = low / factor, high * factor
         axes.set(**{f"{name}scale": "log"})
         axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < 1e3 * low else (1.0,)))
         axis.set_minor_locator(NullLocator())
     else:
-        pad = max(room * (high - low), 0.002 * max(abs(low), abs(high)))
-        pad = pad if pad > _ZERO else _OPENED
-        low, high = low - pad, high + pad
+        low, high = find_limits(values, room)
         axis.set_major_locator(MaxNLocator(ticks, steps=[1, 2, 2.5, 5, 10]))
     if log or max(abs(low), abs(high)) >= 1e4:
         axis.set_major_formatter(lambda value, _: shorten(value, 6))
     axes.set(**{f"{name}lim": (low, high)})
+
+
+def find_limits(values: Sequence[float], room: float = 0.08) -> tuple[float, float]:
+    """The ends of an axis with room around the values."""
+    low, high = min(values), max(values)
+    pad = max(room * (high - low), 0.002 * max(abs(low), abs(high)))
+    pad = pad if pad > _ZERO else _OPENED
+    return low - pad, high + pad
 
 
 def shorten(value: float, digits: int) -> str:

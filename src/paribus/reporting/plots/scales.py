@@ -18,6 +18,7 @@ from paribus.reporting.plots.panel import (
     draw_paper,
     draw_verdict,
     find_color,
+    find_limits,
     find_symbol,
     fit_text,
     set_limits,
@@ -66,7 +67,7 @@ def _find_unit(ladder: Ladder) -> float:
     return (100.0 if in_points(ladder.column) else 1.0) * (-1.0 if ladder.lower_is_better else 1.0)
 
 
-def _find_limits(ladder: Ladder) -> list[float]:
+def _list_shown(ladder: Ladder) -> list[float]:
     """Every effect, and the ends of its interval unless its scale decides nothing while others may decide."""
     kept = [rung for rung in ladder.rungs if not rung.barred] or ladder.rungs
     ends = [*(rung.difference for rung in ladder.rungs), *(end for rung in kept for end in _list_ends(rung))]
@@ -82,7 +83,7 @@ def _list_ends(rung: Rung) -> list[float]:
 def _draw(ladder: Ladder, scales: Sequence[str], axes: Axes) -> None:
     unit, wide = _find_unit(ladder), (WIDTH - LEFT - RIGHT) / len(scales)
     rungs = {rung.scale: rung for rung in ladder.rungs}
-    set_limits(axes, "y", _find_limits(ladder))
+    set_limits(axes, "y", _list_shown(ladder))
     axes.set_xlim(-0.5, len(scales) - 0.5)
     axes.set_xticks(range(len(scales)), labels=scales, color=COLORS["ink"])
     axes.grid(axis="y")
@@ -106,12 +107,12 @@ def _draw(ladder: Ladder, scales: Sequence[str], axes: Axes) -> None:
 
 
 def _write_caption(ladder: Ladder) -> list[str]:
-    unit, limits = _find_unit(ladder), _find_limits(ladder)
+    unit, (low, high) = _find_unit(ladder), find_limits(_list_shown(ladder))
     verdicts = dict.fromkeys(rung.verdict for rung in ladder.rungs)
     several = [STABILITY[ladder.stability], _describe_change(ladder, unit)] if len(ladder.rungs) > 1 else []
     marks = "; ".join(f"{find_symbol(find_word(verdict))} {verdict}" for verdict in verdicts)
     band = "; shaded: within the margin" if ladder.margin else ""
-    beyond = any(not min(limits) <= end * unit <= max(limits) for rung in ladder.rungs for end in _list_ends(rung))
+    beyond = any(not low <= end * unit <= high for rung in ladder.rungs for end in _list_ends(rung))
     cut = "; a bar that ends at the edge goes on beyond it" if beyond else ""
     shown = [f"{marks}; bar: the interval behind the verdict{cut}{band}"]
     shown += ["◇ the paper's effect"] if ladder.published is not None else []
