@@ -100,7 +100,7 @@ class OptunaSweeper(Sweeper):
 
         Raises UserError for bad settings, a study of another search space and too many failed trials.
         """
-        from paribus.reporting.tracking.study import track_search
+        from paribus.reports.wandb_study import track_search
         from paribus.sweeps.search.settings import read_settings
         from paribus.sweeps.search.worker import Returns, search
 

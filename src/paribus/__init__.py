@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from paribus import collators
     from paribus.core.errors import UserError
-    from paribus.reporting.python import compare, judge, load_runs, table
+    from paribus.reports.api import compare, judge, load_runs, table
     from paribus.verdict.power import plan_seeds
 
 __version__ = "0.1.0"
 __all__ = ["UserError", "collators", "compare", "judge", "load_runs", "plan_seeds", "table"]
 _HOMES = {
     "UserError": "paribus.core.errors",
-    "compare": "paribus.reporting.python",
-    "judge": "paribus.reporting.python",
-    "load_runs": "paribus.reporting.python",
+    "compare": "paribus.reports.api",
+    "judge": "paribus.reports.api",
+    "load_runs": "paribus.reports.api",
     "plan_seeds": "paribus.verdict.power",
-    "table": "paribus.reporting.python",
+    "table": "paribus.reports.api",
 }
 
 

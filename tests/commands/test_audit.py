@@ -14,7 +14,7 @@ from text_to_text import T5
 from paribus.commands.cli import main
 from paribus.core.checksums import seal
 from paribus.core.config import compose
-from paribus.reporting.audit import count_numbers, find_differences
+from paribus.reports.audit import count_numbers, find_differences
 
 
 @pytest.fixture

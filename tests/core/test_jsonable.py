@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from paribus.core.jsonable import EMPTY, OMITTED, REST, from_json, to_json
-from paribus.reporting.tables.schema import Table
+from paribus.reports.tables.schema import Table
 from paribus.runs.archive import Archive
 from paribus.runs.folder import RECORD
 from paribus.runs.record import Record

@@ -11,8 +11,8 @@ from types import ModuleType, SimpleNamespace
 import numpy as np
 import pytest
 
-from paribus.reporting.tables.build import judge_claims
-from paribus.reporting.tables.notes import READ_AGAIN
+from paribus.reports.tables.build import judge_claims
+from paribus.reports.tables.notes import READ_AGAIN
 
 ANALYSIS = Path(__file__).parents[2] / "analysis"
 KEPT = json.loads((ANALYSIS / "results" / "calibration.json").read_text())

@@ -19,10 +19,10 @@ from paribus.core.arguments import Positional, parse
 from paribus.core.config import choices, compose, compose_launcher
 from paribus.core.config_names import groups
 from paribus.core.errors import UserError
-from paribus.reporting.site.claims import format_effect, make_lines
-from paribus.reporting.site.collect import collect, load_sweeps
-from paribus.reporting.site.overview import render_overview
-from paribus.reporting.tables.schema import qualify
+from paribus.reports.site.claims import format_effect, make_lines
+from paribus.reports.site.collect import collect, load_sweeps
+from paribus.reports.site.overview import render_overview
+from paribus.reports.tables.schema import qualify
 from paribus.sweeps.control import audit
 from paribus.sweeps.init import InitRequest, write_sweep, write_task
 from paribus.sweeps.request import request_of

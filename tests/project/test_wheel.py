@@ -29,7 +29,7 @@ def test_a_wheel_carries_what_it_needs(tmp_path: Path) -> None:
             sorted(path.relative_to(site / "paribus" / inside) for path in (site / "paribus" / inside).rglob("*.yaml"))
             == wanted
         )
-    for folder in ("paribus/reporting/site/assets", "paribus/reporting/templates"):
+    for folder in ("paribus/reports/site/assets", "paribus/reports/templates"):
         wanted = sorted(path.name for path in (ROOT / "src" / folder).iterdir())
         assert sorted(path.name for path in (site / folder).iterdir()) == wanted
     code = (

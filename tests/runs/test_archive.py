@@ -16,14 +16,14 @@ from fake_records import design, record, study
 
 from paribus.core.checksums import hash_file, seal
 from paribus.core.errors import UserError
-from paribus.reporting.reproduce import find_run
-from paribus.reporting.tables.assemble import assemble
-from paribus.reporting.tables.files import render_texts
+from paribus.reports.tables.assemble import assemble
+from paribus.reports.tables.files import render_texts
 from paribus.runs import store
 from paribus.runs.archive import ARCHIVE, CONFIGS_FILE, RECORDS_FILE, FolderStore, open_archive
 from paribus.runs.folder import RunFolder, StoredRun
 from paribus.runs.manifest import Manifest, read_manifest, write_manifest
 from paribus.runs.record import Record, read_record
+from paribus.training.reproduce import find_run
 
 STUDY = "roberta_table1"
 CONFIG: dict[str, Any] = {

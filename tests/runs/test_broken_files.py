@@ -16,7 +16,7 @@ from paribus.core.checksums import SUMS, seal
 from paribus.core.config import compose
 from paribus.core.errors import UserError
 from paribus.core.files import write_json
-from paribus.reporting.pairs import read_answers
+from paribus.reports.compare import read_answers
 from paribus.runs.folder import CURVES, GOLD, RECORD, RunFolder
 from paribus.runs.gold import Gold, read_gold, write_gold
 from paribus.runs.manifest import Manifest, read_manifest, write_manifest

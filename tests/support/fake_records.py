@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from paribus.core.jsonable import from_json, to_json
-from paribus.reporting.tables.build import build_table
-from paribus.reporting.tables.design import Design
-from paribus.reporting.tables.schema import Table
+from paribus.reports.tables.build import build_table
+from paribus.reports.tables.design import Design
+from paribus.reports.tables.schema import Table
 from paribus.runs.record import Record
 from paribus.sweeps.sweep import SCRATCH
 

@@ -14,8 +14,8 @@ import pytest
 
 from paribus.commands.table import table
 from paribus.core.config import compose, conf_dir, table_seeds
-from paribus.reporting.plots.figure import render_svg
-from paribus.reporting.tables import files
+from paribus.reports.plots.figure import render_svg
+from paribus.reports.tables import files
 from paribus.sweeps.control import audit
 from paribus.sweeps.request import parse
 from paribus.sweeps.run import run_sweep

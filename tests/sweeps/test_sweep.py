@@ -12,7 +12,7 @@ import yaml
 
 from paribus.core.config import compose, root_seed
 from paribus.core.errors import UserError
-from paribus.reporting.tables.design import make_design
+from paribus.reports.tables.design import make_design
 from paribus.sweeps.sweep import SCRATCH, Refinement, arm_overrides, jobs, merge, quote
 from paribus.sweeps.sweep_file import find, load, names
 from paribus.training.description import Run

@@ -13,7 +13,7 @@ from safetensors.numpy import load_file, save_file
 from stories import story
 
 from paribus.core.config import compose
-from paribus.reporting.tables.curves import read_curves
+from paribus.reports.tables.curves import read_curves
 from paribus.runs.folder import RunFolder
 from paribus.runs.store import keep
 from paribus.training.budget import planned

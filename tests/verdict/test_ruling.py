@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from paribus.reporting.tables.schema import qualify
+from paribus.reports.tables.schema import qualify
 from paribus.verdict.claims import Pair
 from paribus.verdict.contrast import Contrast
 from paribus.verdict.controls import describe_left, find_plateau, find_stuck, find_unmatched

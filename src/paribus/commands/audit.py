@@ -23,12 +23,12 @@ def audit(given: Arguments) -> int:
     wrong.
     """
     if given[REPRODUCE]:
-        from paribus.reporting.reproduce import reproduce
+        from paribus.training.reproduce import reproduce
 
         given.refuse([SCALE, STUDY, OUT], "does not apply to --reproduce", "name only the run")
         text, right = reproduce(given[SUBJECT], [given[RUNS], given[RESULTS]], given[CACHE])
     else:
-        from paribus.reporting.summary import summarize
+        from paribus.reports.audit import summarize
 
         given.refuse([CACHE], "applies only to --reproduce")
         sweep = sweep_file.load(given[SUBJECT])

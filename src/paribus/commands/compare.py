@@ -25,7 +25,7 @@ def compare(given: Arguments) -> int:
     \f
     Raises UserError if the examples are not the same.
     """
-    from paribus.reporting.pairs import compare_runs
+    from paribus.reports.compare import compare_runs
 
     print(compare_runs(given[FIRST], given[SECOND], given[METRIC], given[ID]), end="")
     return 0

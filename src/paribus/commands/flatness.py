@@ -29,8 +29,8 @@ def flatness(given: Arguments) -> int:
     """Measure and draw the training loss around fine-tuned weights. The sweep must have run with
     finetune.keep=true.
     """
-    from paribus.reporting.measure import Asked, draw
-    from paribus.reporting.tables.assemble import REPORTS
+    from paribus.reports.flatness import Asked, draw
+    from paribus.reports.tables.assemble import REPORTS
 
     sweep, scale = load(given[SWEEP]), given[SCALE]
     sweep.seeds_at(scale)  # refuses an unknown scale

@@ -97,7 +97,7 @@ def _miss(option: Option[str | None]) -> NoReturn:
 
 def _draw(request: Request) -> None:
     """Draw examples of the baseline on stderr."""
-    from paribus.reporting.examples import draw_examples
+    from paribus.reports.examples import draw_examples
     from paribus.sweeps.expand import expand
     from paribus.training.streams import training_examples
 

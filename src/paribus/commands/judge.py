@@ -46,11 +46,11 @@ def judge(given: Arguments) -> int:
     \f
     Raises UserError for unknown columns and arms, and claims that cannot be read.
     """
-    from paribus.reporting.foreign.judge import judge as judge_runs
-    from paribus.reporting.foreign.readers import open_source
-    from paribus.reporting.foreign.runs import Asked
-    from paribus.reporting.tables.assemble import REPORTS
-    from paribus.reporting.tables.files import write_files
+    from paribus.integrations.foreign_runs import Asked
+    from paribus.integrations.readers import open_source
+    from paribus.reports.judge import judge as judge_runs
+    from paribus.reports.tables.assemble import REPORTS
+    from paribus.reports.tables.files import write_files
 
     asked = Asked(
         metrics=given[METRIC],

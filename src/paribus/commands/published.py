@@ -27,7 +27,7 @@ def published(given: Arguments) -> int:
 
 def listing() -> str:
     """All tables, one per line."""
-    from paribus.reporting.tables.markdown import render_grid
+    from paribus.reports.tables.markdown import render_grid
 
     tables = [table(name) for name in ids()]
     rows = [[entry.id, entry.source, "; ".join(flag.split(":")[0] for flag in entry.flags)] for entry in tables]
@@ -37,7 +37,7 @@ def listing() -> str:
 
 def describe(entry: PublishedTable) -> str:
     """One table for a reader: claim, setting, numbers as printed, flags and the places that they were read from."""
-    from paribus.reporting.tables.markdown import render_grid
+    from paribus.reports.tables.markdown import render_grid
 
     header, rows, left = numbers(entry)
     blocks = [f"{entry.id}: {entry.paper}", f"Source: {entry.source}", _wrapped("Claim: ", entry.claim)]

@@ -24,7 +24,7 @@ def report(given: Arguments) -> int:
     \f
     Raises UserError if there is no table yet.
     """
-    from paribus.reporting.site.pages import write_site
+    from paribus.reports.site.pages import write_site
 
     write_site(given[OUT], given[REPORTS], given[RUNS], given[RESULTS], given[EXAMPLES], given[CACHE])
     return 0

@@ -30,7 +30,7 @@ def run(given: Arguments) -> int:
     \f
     Returns 1 if a run failed. Raises UserError before any training step.
     """
-    from paribus.reporting.tracking.study import track_sweep
+    from paribus.reports.wandb_study import track_sweep
     from paribus.sweeps.run import run_sweep
     from paribus.sweeps.until import run_until_decided
 
@@ -47,7 +47,7 @@ def run(given: Arguments) -> int:
 
 def _claims(request: Request) -> list[dict[str, object]]:
     from paribus.core.jsonable import to_json
-    from paribus.reporting.tables.assemble import make_table
+    from paribus.reports.tables.assemble import make_table
 
     table = make_table(request.sweep, request.scale, request.study, request.roots)
     claims: list[dict[str, object]] = to_json(table.claims)

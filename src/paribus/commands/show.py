@@ -30,7 +30,7 @@ def show(given: Arguments) -> int:
     """
     from paribus.core.config import compose
     from paribus.data.tokens.store import store_text
-    from paribus.reporting.examples import show_examples
+    from paribus.reports.examples import show_examples
     from paribus.training.description import Run
     from paribus.training.streams import training_examples
 

@@ -11,13 +11,13 @@ import click
 from paribus.core.arguments import Arguments, Flag, Option, Positional, Verb, choice, path
 from paribus.core.console import say
 from paribus.core.errors import UserError
-from paribus.reporting.tables.styles import BOTH, STYLES
+from paribus.reports.tables.styles import BOTH, STYLES
 from paribus.runs.archive import CONFIGS_FILE, CURVES_FILE, RECORDS_FILE
 from paribus.sweeps import sweep_file
 from paribus.sweeps.request import RESULTS, RUNS, SCALE, STUDY, Request
 
 if TYPE_CHECKING:
-    from paribus.reporting.tables.schema import Table
+    from paribus.reports.tables.schema import Table
 
 OUT: Option[Path | None] = Option(
     "out", "folder of the table", None, path, shown="reports/<study>/<scale>; to check: <results>/<scale>/<study>"
@@ -50,7 +50,7 @@ def table(given: Arguments) -> int:
     Returns 1 if a checked file differs. Raises UserError if no fair table can be made.
     """
     if (folder := given[FROM]) is not None:
-        from paribus.reporting.multirun import find_runs, tabulate
+        from paribus.reports.multirun import find_runs, tabulate
 
         given.refuse([one for one in table.params if one is not FROM], f"does not apply to {FROM.label}")
         print(tabulate(find_runs([folder])))
@@ -68,7 +68,7 @@ def table(given: Arguments) -> int:
 
 def _check(given: Arguments) -> int:
     """Compare the committed files of a table with what its records give."""
-    from paribus.reporting.tables.files import check, render_committed
+    from paribus.reports.tables.files import check, render_committed
 
     made = _make_committed(given, CHECK)
     folder, content = given[OUT] or given[RESULTS] / given[SCALE] / made.study, render_committed(made)
@@ -79,7 +79,7 @@ def _check(given: Arguments) -> int:
 
 def _archive(given: Arguments) -> int:
     """Write the table beside its committed runs, and move the runs into an archive if none is missing."""
-    from paribus.reporting.tables.files import render_committed, write_files
+    from paribus.reports.tables.files import render_committed, write_files
     from paribus.runs.store import archive
 
     made, root = _make_committed(given, ARCHIVE), given[RESULTS] / given[SCALE]
@@ -94,7 +94,7 @@ def _archive(given: Arguments) -> int:
 
 def _make_committed(given: Arguments, flag: Flag) -> Table:
     """The table of the records below `results=` alone."""
-    from paribus.reporting.tables.assemble import make_table
+    from paribus.reports.tables.assemble import make_table
 
     sweep, root = sweep_file.load(given[SWEEP]), given[RESULTS] / given[SCALE]
     if not (folder := root / (given[STUDY] or sweep.study)).is_dir():
@@ -104,12 +104,12 @@ def _make_committed(given: Arguments, flag: Flag) -> Table:
 
 def _write(given: Arguments) -> int:
     """Write all files of a table, and print it."""
-    from paribus.reporting.next_step import next_step
-    from paribus.reporting.tables.assemble import REPORTS, make_table
-    from paribus.reporting.tables.brief import print_brief
-    from paribus.reporting.tables.files import render_files, write_files
-    from paribus.reporting.tables.markdown import render_markdown
-    from paribus.reporting.tables.terminal import print_table
+    from paribus.reports.next_step import next_step
+    from paribus.reports.tables.assemble import REPORTS, make_table
+    from paribus.reports.tables.brief import print_brief
+    from paribus.reports.tables.files import render_files, write_files
+    from paribus.reports.tables.markdown import render_markdown
+    from paribus.reports.tables.terminal import print_table
 
     scale, sweep = given[SCALE], sweep_file.load(given[SWEEP])
     made = make_table(sweep, scale, given[STUDY], [given[RUNS], given[RESULTS] / scale])

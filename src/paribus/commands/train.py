@@ -131,7 +131,7 @@ def train(given: Arguments) -> int:
         finally:
             folders += _read_ended(ended)
     if len(folders) > 1:
-        from paribus.reporting.multirun import tabulate
+        from paribus.reports.multirun import tabulate
 
         print(tabulate(folders))
     diverged = any(_read(folder)["status"] != "done" for folder in folders)

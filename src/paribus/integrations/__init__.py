@@ -1,0 +1,1 @@
+"""Other tools: runs of other frameworks as rows, and what Weights & Biases holds."""

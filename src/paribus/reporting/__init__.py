@@ -1,1 +1,0 @@
-"""What people look at: tables, plots, the site, audits, flatness, W&B pages."""

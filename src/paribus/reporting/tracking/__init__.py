@@ -1,1 +1,0 @@
-"""What is logged to Weights & Biases, and how it is read back."""

@@ -1,0 +1,1 @@
+"""What is made from records: tables, plots, the site, audits and comparisons."""

@@ -1,0 +1,292 @@
+"""Audits a table: its runs, budgets, text, versions, code and configs, and whether its numbers match the records.
+
+The audit of a sweep's table, as text for a terminal.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from paribus.core.errors import UserError
+from paribus.core.jsonable import to_json
+from paribus.reports.tables.assemble import REPORTS, assemble
+from paribus.reports.tables.build import BUDGETS, find_off_budget, find_spent
+from paribus.reports.tables.design import Design, make_design
+from paribus.reports.tables.evidence import find_foreign_text, find_mixed_precisions
+from paribus.reports.tables.notes import describe_revised
+from paribus.runs.manifest import find_manifest
+from paribus.runs.record import Record
+from paribus.runs.store import Found, find_records, find_stored
+from paribus.sweeps.control import NAMES, describe_changes, list_settings
+from paribus.sweeps.sweep import SCRATCH, UNMATCHED, Sweep
+from paribus.verdict.controls import TOLERANCE
+
+TABLE = "table.json"
+IN_ORDER = "✓ the records are whole, on one text, within the budget, and differ as declared"
+_PLACES = ("paths", "profile", "logger", "run_dir")
+_SHOWN = 4  # names of runs in a line
+
+
+class Section(NamedTuple):
+    """A part of an audit: `lines` for a reader."""
+
+    heading: str
+    lines: list[str]
+
+
+class Report(NamedTuple):
+    """`findings`: numbers that do not match and uncontrolled differences; empty if everything is in order."""
+
+    sections: list[Section]
+    findings: list[str]
+
+
+def audit_records(design: Design, found: Found, roots: Sequence[Path]) -> Report:
+    """The audit of a design's records, as `store.find_records` found them below the roots."""
+    done = [record for record in found.records if record.done]
+    differences, hidden = _compare_configs(design, done, roots)
+    sections = [
+        Section("Configs: how each arm differs from the baseline", differences),
+        Section("Runs", _count_runs(design, found.records)),
+        Section("Budgets", _compare_budgets(design, done)),
+        Section(
+            "Text and tokenizer", [*_share(done, "text", attrgetter("text")), *_share(done, "tokenizer", _tokenizer)]
+        ),
+        Section("Versions", _list_versions(done)),
+        Section("Code and machine", [*_share(done, "code", _code), *_share(done, "machine", _machine)]),
+        Section("Sweep file", _share(done, "hash", attrgetter("sweep_hash")) + describe_revised(design)),
+    ]
+    findings = [f"left out: {why}" for why in found.left_out] + hidden
+    findings += [*_find_off_budget(design, done), *_find_mixed(design, done), *_find_uncommitted(done)]
+    return Report(sections, findings)
+
+
+def _compare_configs(design: Design, done: Sequence[Record], roots: Sequence[Path]) -> tuple[list[str], list[str]]:
+    """(how the stored configs differ from the baseline's, the differences that the sweep does not declare)."""
+    configs = {arm: config for arm in design.arms if (config := _read_arm_config(arm, done, roots)) is not None}
+    base = configs.pop(design.baseline, None)
+    if base is None:
+        return ["no config of a finished run of the baseline was found"], []
+    lines, hidden = [], []
+    for arm, own in configs.items():
+        pairs = {key: (base.get(key), own.get(key)) for key in base.keys() | own.keys()}
+        odd = {key: pair for key, pair in pairs.items() if pair[0] != pair[1]}
+        lines.append(f"{arm}: " + ("; ".join(describe_changes(odd)) or "nothing"))
+        allowed = set(design.audit.get("differences", {}).get(arm, ()))
+        undeclared = {k: pair for k, pair in odd.items() if not _is_declared(k, design.varies) and k not in allowed}
+        hidden += [f"{arm} was trained with {change}" for change in describe_changes(undeclared)]
+    return lines, hidden
+
+
+def _is_declared(key: str, varies: Iterable[str]) -> bool:
+    names = [name.replace("/", ".") for name in varies]
+    return any(f"{key}.".startswith(f"{name}.") or name.startswith(f"{key}.") for name in names)
+
+
+def _read_arm_config(arm: str, done: Sequence[Record], roots: Sequence[Path]) -> dict[str, Any] | None:
+    """The config of the arm's first finished run as dotted keys, without names and paths."""
+    for record in done:
+        run = find_stored(record, roots) if record.arm == arm else None
+        if run is not None and (config := run.read_config()) is not None:
+            return list_settings(config, (*NAMES, *_PLACES))
+    return None
+
+
+def _count_runs(design: Design, records: Sequence[Record]) -> list[str]:
+    lines = []
+    for arm in (*design.arms, SCRATCH):
+        own = [record for record in records if record.arm == arm]
+        missing = design.find_missing(arm, {record.seed for record in own})
+        counts = [f"{count} {state}" for state, count in sorted(Counter(record.status for record in own).items())]
+        counts += [f"no record of seed {', '.join(map(str, missing))}"] if missing and (own or arm != SCRATCH) else []
+        lines += [f"{arm}: {'; '.join(counts)}"] if counts else []
+    return lines
+
+
+def _compare_budgets(design: Design, done: Sequence[Record]) -> list[str]:
+    """The mean budget that each arm used, and its distance from the baseline in the matched budget."""
+    key = BUDGETS.get(design.matched, design.matched)
+    base = _average(done, design.baseline, design.matched)
+    lines = [f"matched: {design.matched}" + ("" if design.matched == UNMATCHED else f", within {TOLERANCE:.0%}")]
+    for arm in design.arms:
+        amount = _average(done, arm, design.matched)
+        if amount is not None:
+            off = f", {100 * (amount / base - 1):+.2f}% from the baseline" if base and arm != design.baseline else ""
+            flops, seconds = _average(done, arm, "flops"), _average(done, arm, "train_seconds")
+            cost = [f"{flops:.3g} FLOPs"] if flops is not None else []
+            cost += [f"{seconds:,.0f} s of training"] if seconds is not None else []
+            lines.append(f"{arm}: {amount:,.0f} {key}{off}" + "".join(f", {part}" for part in cost))
+    return lines
+
+
+def _average(done: Sequence[Record], arm: str, matched: str) -> float | None:
+    found = [spent for r in done if r.arm == arm and (spent := find_spent(r, matched)) is not None]
+    return sum(found) / len(found) if found else None
+
+
+def _find_off_budget(design: Design, done: Sequence[Record]) -> list[str]:
+    key = BUDGETS.get(design.matched, design.matched)
+    why = find_off_budget(design, (record for record in done if record.arm in design.arms))
+    return [f"budgets differ by more than {TOLERANCE:.0%} in {key}: {why}"] if why else []
+
+
+def _share(done: Sequence[Record], what: str, read: Callable[[Record], str | None]) -> list[str]:
+    """One line per value, with the runs that have it."""
+    groups: dict[str, list[str]] = {}
+    for record in done:
+        if (value := read(record)) is not None:
+            groups.setdefault(value, []).append(record.label)
+    if len(groups) == 1:
+        return [f"{what}: {value} (all {len(runs)} runs)" for value, runs in groups.items()]
+    return [f"{what}: {value} ({_list_some(runs)})" for value, runs in groups.items()]
+
+
+def _list_some(runs: Sequence[str]) -> str:
+    more = f" and {len(runs) - _SHOWN} more" if len(runs) > _SHOWN else ""
+    return ", ".join(runs[:_SHOWN]) + more
+
+
+def _tokenizer(record: Record) -> str | None:
+    name: str | None = record.data.get("tokenizer")
+    return name
+
+
+def _code(record: Record) -> str | None:
+    git = record.git
+    return f"commit {git.commit[:12]}{' with changes' if git.dirty else ''}" if git else None
+
+
+def _machine(record: Record) -> str | None:
+    profile = record.profile
+    if not profile:
+        return None
+    return f"{profile.get('device')}, {profile.get('precision')}, threads per run: {profile.get('threads')}"
+
+
+def _list_versions(done: Sequence[Record]) -> list[str]:
+    """One line for what all runs share, and one for each package with several versions."""
+    packages = sorted({package for record in done for package in record.versions})
+    found = {package: Counter(record.versions.get(package, "absent") for record in done) for package in packages}
+    same = [f"{package} {next(iter(counts))}" for package, counts in found.items() if len(counts) == 1]
+    lines = ["in all runs: " + ", ".join(same)] if same else []
+    mixed = {package: counts for package, counts in found.items() if len(counts) > 1}
+    return lines + [f"{p}: " + ", ".join(f"{v} ({n} runs)" for v, n in sorted(c.items())) for p, c in mixed.items()]
+
+
+def _find_mixed(design: Design, done: Sequence[Record]) -> list[str]:
+    """Texts and precisions that differ though the sweep does not vary them, and runs of a different version of the
+    sweep file.
+    """
+    found = []
+    if not design.varies_text and find_foreign_text(done):
+        found.append(f"runs on different texts: {', '.join(sorted({record.text for record in done if record.text}))}")
+    for seed, groups in find_mixed_precisions(done).items():
+        runs = "; ".join(f"{_list_some(labels)} in {precision}" for precision, labels in sorted(groups.items()))
+        found.append(f"runs of seed {seed} in different precisions: {runs}")
+    odd = [record.label for record in done if design.sweep_hash and record.sweep_hash not in (None, design.sweep_hash)]
+    return found + ([f"made with a different version of the sweep file: {_list_some(odd)}"] if odd else [])
+
+
+def _find_uncommitted(done: Sequence[Record]) -> list[str]:
+    """Runs whose recorded commit is not the code that ran."""
+    odd = [record.label for record in done if record.changed]
+    return [f"{len(odd)} of {len(done)} runs from a tree with uncommitted changes: {', '.join(odd)}"] if odd else []
+
+
+def find_unfollowed(kept: Mapping[str, Any], design: Design, roots: Sequence[Path]) -> tuple[list[str], int]:
+    """(the values of a kept table.json that the records below the roots do not give, how many numbers it holds)."""
+    return find_differences(kept, to_json(assemble(design, roots))), count_numbers(kept)
+
+
+def find_differences(kept: Mapping[str, Any], rebuilt: Mapping[str, Any]) -> list[str]:
+    """How two table.json differ, such as `arms[dynamic].n: 5 in the table, 4 from the records`."""
+    return list(_walk("", kept, json.loads(json.dumps(rebuilt))))
+
+
+def count_numbers(value: object) -> int:
+    """How many numbers plain data holds."""
+    if isinstance(value, Mapping):
+        return sum(map(count_numbers, value.values()))
+    if isinstance(value, list):
+        return sum(map(count_numbers, value))
+    return int(isinstance(value, int | float) and not isinstance(value, bool))
+
+
+def _walk(path: str, kept: object, rebuilt: object) -> Iterator[str]:
+    if isinstance(kept, Mapping) and isinstance(rebuilt, Mapping):
+        for key in kept.keys() | rebuilt.keys() if len(kept) != len(rebuilt) else kept:
+            yield from _walk(f"{path}[{key}]" if path else key, kept.get(key), rebuilt.get(key))
+    elif isinstance(kept, list) and isinstance(rebuilt, list) and len(kept) == len(rebuilt):
+        for at, (own, other) in enumerate(zip(kept, rebuilt, strict=True)):
+            name = own.get("name", at) if isinstance(own, Mapping) else at
+            yield from _walk(f"{path}[{name}]", own, other)
+    elif kept != rebuilt:
+        yield f"{path}: {_shorten(kept)} in the table, {_shorten(rebuilt)} from the records"
+
+
+def _shorten(value: object) -> str:
+    if isinstance(value, Mapping | list):
+        return f"{len(value)} entries"
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 60 else f"{text[:59]}…"
+
+
+def read_table(place: Path) -> dict[str, Any]:
+    """A kept table.json. Raises UserError if it cannot be read."""
+    try:
+        table: dict[str, Any] = json.loads(place.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UserError(f"{place} is not a table", "build it with `paribus table`") from error
+    return table
+
+
+def summarize(sweep: Sweep, scale: str, study: str, runs: Path, results: Path, out: Path | None) -> tuple[str, bool]:
+    """(the audit, whether nothing is wrong).
+
+    Args:
+        runs, results: folders with the records.
+        out: the folder of the table to check; None for those of the reports and of the committed results.
+
+    Raises:
+        UserError: for a sweep whose arms differ in more than it declares, and if there is no record.
+    """
+    roots = [runs, results / scale]
+    design = make_design(sweep, scale, study, find_manifest(roots, study, scale))
+    found = find_records(study, scale, roots)
+    if not found.records and not found.left_out:
+        mend = f"run `paribus run {sweep.path.stem} scale={scale}` first, or give runs="
+        raise UserError(f"no run of {study} at scale={scale} to audit", mend)
+    checked = audit_records(design, found, roots)
+    if out is None:
+        places = [place for place in (REPORTS / study / scale, results / scale / study) if (place / TABLE).is_file()]
+    else:
+        places = [out]
+    kept = [line for place in places for line in _check(place / TABLE, design, runs, results / scale)]
+    right = not checked.findings and not any(line.startswith("✗") for line in kept)
+    return _text(design, checked, kept), right
+
+
+def _check(table: Path, design: Design, runs: Path, committed: Path) -> list[str]:
+    """Lines on one table that was written: ✓ or ✗ and what differs."""
+    roots = [committed] if committed in table.parents else [runs, committed]
+    try:
+        differing, count = find_unfollowed(read_table(table), design, roots)
+    except UserError as error:
+        return [f"✗ {table}: {error}"]
+    if not differing:
+        return [f"✓ {table}: all {count} numbers match the records"]
+    return [f"✗ {table}: {line}" for line in differing]
+
+
+def _text(design: Design, checked: Report, kept: Sequence[str]) -> str:
+    lines = [f"# Audit of {design.study} at {design.scale} scale"]
+    for part in checked.sections:
+        lines += ["", f"## {part.heading}", *(f"- {line}" for line in part.lines or ["nothing is recorded"])]
+    lines += ["", "## Findings", *(f"✗ {finding}" for finding in checked.findings)]
+    lines += [] if checked.findings else [IN_ORDER]
+    return "\n".join([*lines, *(kept or ["- there is no table yet: `paribus table` writes one"])])

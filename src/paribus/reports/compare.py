@@ -1,0 +1,240 @@
+"""Two models compared on the same examples, one by one."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from paribus.core.checksums import matches
+from paribus.core.errors import UserError, suggest
+from paribus.integrations.delimited import read as read_table
+from paribus.integrations.foreign_runs import read_number
+from paribus.integrations.source import Row
+from paribus.reports.tables.blocks import format_p
+from paribus.reports.tables.markdown import render_grid
+from paribus.runs.folder import CONFIG, GOLD, RECORD
+from paribus.runs.gold import read_gold
+from paribus.runs.record import read_record
+from paribus.verdict.statistics import holm, is_number, mcnemar, mean_sd, rounded, summarize, t_test
+
+_KEYS = ("id", "doc_id", "example_id", "example", "index")
+_TEXTS = ("doc_hash", "target_hash")  # lm-eval's, of which each example has one
+_MEANING = (
+    "n counts examples. The interval says how these two models differ on examples like these, not how two recipes "
+    "differ: that takes several seeds of each, and `paribus table` or `paribus judge`."
+)
+
+Values = Mapping[str, float]  # {example: its value}
+
+
+class Answers(NamedTuple):
+    """A model's results on each example: {column: {example: value}}; `about`: {column: what the examples are}.
+
+    `numbered`: examples are identified only by their order.
+    """
+
+    name: str
+    columns: Mapping[str, Values]
+    about: Mapping[str, Any]
+    numbered: bool = False
+
+
+@dataclass(frozen=True)
+class PairRow:
+    """One column of both models. `first`, `second`: their means; `difference` with its 95% t interval over examples.
+
+    `only_first`, `only_second`: how many examples only one of them gets right; None if the values are not 0 and 1.
+    `p`: of McNemar's exact test if they are, else of the paired t-test; `p_holm`: among all columns.
+    """
+
+    column: str
+    n: int
+    first: float
+    second: float
+    difference: float
+    ci_low: float | None
+    ci_high: float | None
+    p: float | None
+    p_holm: float | None = None
+    only_first: int | None = None
+    only_second: int | None = None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two models on the same examples; `str()` is the table for a terminal."""
+
+    first: str
+    second: str
+    rows: tuple[PairRow, ...]
+    notes: tuple[str, ...]
+
+    def __str__(self) -> str:
+        header = ["column", "n", "A", "B", "A - B [95%]", "A alone right", "B alone right", "p"]
+        header += ["p (Holm)"] * (len(self.rows) > 1)
+        lines = [_write_row(row)[: len(header)] for row in self.rows]
+        names = [f"A: {self.first}", f"B: {self.second}", ""]
+        return "\n".join([*names, render_grid(header, lines), "", *(f"- {note}" for note in self.notes)]) + "\n"
+
+
+def _write_row(row: PairRow) -> list[str]:
+    ends = "" if row.ci_low is None else f" [{row.ci_low:+.4g}, {row.ci_high:+.4g}]"
+    alone = ["-" if count is None else str(count) for count in (row.only_first, row.only_second)]
+    means = [f"{row.first:.4g}", f"{row.second:.4g}", f"{row.difference:+.4g}{ends}"]
+    return [row.column, str(row.n), *means, *alone, format_p(row.p), format_p(row.p_holm)]
+
+
+def compare_runs(first: str, second: str, metrics: Sequence[str] = (), key: str | None = None) -> Comparison:
+    """Compare two finished runs, or two files with one row per example.
+
+    For a run: whether it gave each right answer (`TASK/right`) and with which probability (`TASK/gold`), as means over
+    its fine-tunings. For a file: its columns of numbers, or `metrics`; `key` names the column that identifies the
+    examples.
+
+    Raises UserError if one is not finished or has no such answers, or if the examples are not the same.
+    """
+    one, other = (read_answers(name, metrics, key) for name in (first, second))
+    shared = [column for column in one.columns if column in other.columns]
+    wanted = list(metrics) or shared
+    for column in wanted:
+        if column not in shared:
+            raise UserError(f"'{column}' has no numbers in both {first} and {second}", suggest(column, shared))
+    if not wanted:
+        raise UserError(f"{first} and {second} have no column of numbers in common", "name the same columns in both")
+    rows = [_pair(column, one, other) for column in wanted]
+    adjusted = holm([1.0 if row.p is None else row.p for row in rows])
+    found = tuple(
+        replace(row, p_holm=None if row.p is None else rounded(p)) for row, p in zip(rows, adjusted, strict=True)
+    )
+    return Comparison(first, second, found, (*_note_unpaired(wanted, one, other), _MEANING))
+
+
+def read_answers(name: str, metrics: Sequence[str], key: str | None) -> Answers:
+    """The answers of a run, given by its folder or a file in it, or of a file. Raises UserError as `compare_runs`."""
+    path = Path(name).expanduser()
+    path = path.parent if path.name in (CONFIG, GOLD, RECORD) else path
+    return _read_file(name, metrics, key) if path.is_file() else _read_run(name, _find_run(path))
+
+
+def _find_run(path: Path) -> Path:
+    """The folder of a run; its signature may be left out."""
+    folders = [path] if path.is_dir() else sorted(path.parent.glob(f"{path.name}-*"))
+    if len(folders) == 1:
+        return folders[0]
+    mend = f"give one of {', '.join(map(str, folders))}" if folders else "give a run's folder, or a file of examples"
+    raise UserError(f"{path} is {'several runs' if folders else 'neither a run nor a file'}", mend)
+
+
+def _read_run(name: str, folder: Path) -> Answers:
+    record, why = read_record(folder / RECORD)
+    if record is None or not record.done:
+        state = why if record is None else record.status
+        raise UserError(f"{folder} is not a finished run ({state})", "give the folder of one, such as STUDY/ARM/seed0")
+    if not matches(folder / GOLD, (record.gold or {}).get("hash")):
+        raise UserError(f"{folder / GOLD} is damaged or of another run", "copy it again, or run the same command again")
+    values: dict[str, list[Sequence[float]]] = defaultdict(list)
+    for label, found in read_gold(folder).items():
+        task = label.rpartition("/seed")[0]
+        values[f"{task}/right"].append(found.right.astype(float).tolist())
+        values[f"{task}/gold"].append(found.gold.astype(float).tolist())
+    if not values:
+        raise UserError(f"{folder} has no answers to single examples", "only tasks with classes keep them (gold.npz)")
+    tasks = _read_tasks(folder)
+    columns = {
+        column: {str(at): math.fsum(one) / len(one) for at, one in enumerate(zip(*runs, strict=True))}
+        for column, runs in sorted(values.items(), key=lambda item: (not item[0].endswith("/right"), item[0]))
+    }
+    return Answers(name, columns, {column: tasks.get(column.partition("/")[0]) for column in columns}, True)
+
+
+def _read_tasks(folder: Path) -> Mapping[str, Any]:
+    """{task: its settings} as the run's config has them."""
+    import yaml
+
+    path = folder / CONFIG
+    content = yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    return dict((content or {}).get("tasks") or {})
+
+
+def _read_file(name: str, metrics: Sequence[str], key: str | None) -> Answers:
+    source = read_table(name)
+    keys = [one for one in ([key] if key else _KEYS) if one in source.columns]
+    if not keys:
+        wanted = f"column '{key}'" if key else f"column that tells its examples apart ({', '.join(_KEYS)})"
+        raise UserError(f"{name} has no {wanted}", f"give --id; its columns: {', '.join(source.columns[:12])}")
+    rows = {str(row.values.get(keys[0], "")): row for row in source.rows}
+    if len(rows) < len(source.rows):
+        raise UserError(f"{name} has several rows with the same {keys[0]}", "keep one row per example, or give --id")
+    named = dict.fromkeys([*metrics, *_find_measured(source.rows, keys[0])])
+    columns = {column: _list_values(rows, column) for column in named}
+    texts = {key: [row.values.get(part) for part in _TEXTS] for key, row in rows.items()}
+    return Answers(
+        name, {column: values for column, values in columns.items() if values}, dict.fromkeys(columns, texts)
+    )
+
+
+def _find_measured(rows: Sequence[Row], key: str) -> list[str]:
+    """The metrics that lm-eval lists in each row, or the columns in which every cell is a number."""
+    listed = rows[0].values.get("metrics") if rows else None
+    if isinstance(listed, list):
+        return [str(name) for name in listed]
+    columns = dict.fromkeys(column for row in rows for column in row.values if column != key)
+    return [column for column in columns if all(is_number(read_number(row.values.get(column, ""))) for row in rows)]
+
+
+def _list_values(rows: Mapping[str, Row], column: str) -> dict[str, float]:
+    found = {key: read_number(row.values.get(column)) for key, row in rows.items()}
+    return {key: value for key, value in found.items() if is_number(value)}
+
+
+def _pair(column: str, one: Answers, other: Answers) -> PairRow:
+    first, second = one.columns[column], other.columns[column]
+    _require_same(column, one, other)
+    keys = [key for key in first if key in second]
+    if not keys:
+        raise UserError(
+            f"{one.name} and {other.name} share no example of {column}", "give files about the same examples"
+        )
+    pairs = [(first[key], second[key]) for key in keys]
+    differences = [a - b for a, b in pairs]
+    binary = all(value in (0.0, 1.0) for pair in pairs for value in pair)
+    alone = (sum(d > 0 for d in differences), sum(d < 0 for d in differences)) if binary else None
+    summary = summarize(differences)
+    assert summary.mean is not None
+    return PairRow(
+        column=column,
+        n=len(keys),
+        first=rounded(mean_sd([a for a, _ in pairs])[0]),
+        second=rounded(mean_sd([b for _, b in pairs])[0]),
+        difference=summary.mean,
+        ci_low=summary.ci_low,
+        ci_high=summary.ci_high,
+        p=mcnemar(*alone) if alone else t_test(differences),
+        only_first=alone[0] if alone else None,
+        only_second=alone[1] if alone else None,
+    )
+
+
+def _require_same(column: str, one: Answers, other: Answers) -> None:
+    """Raises UserError if the examples differ, according to the runs' tasks or the files' hashes."""
+    first, second = one.about.get(column), other.about.get(column)
+    if isinstance(first, Mapping) and isinstance(second, Mapping):
+        odd = [key for key in first if key in second and first[key] != second[key]]
+        if odd:
+            mend = "compare runs with the same tasks on the same data"
+            raise UserError(f"{one.name} and {other.name} have different examples: {column} differs in {odd[0]}", mend)
+
+
+def _note_unpaired(columns: Sequence[str], one: Answers, other: Answers) -> list[str]:
+    notes = []
+    for column in columns:
+        alone = len(one.columns[column].keys() ^ other.columns[column].keys())
+        if alone and (one.numbered or other.numbered):
+            cause = f"{one.name} and {other.name} have different numbers of examples of {column}"
+            raise UserError(cause, "compare them on the same data")
+        notes += [f"{column}: {alone} examples are left out, since only one of the two has a number."] * bool(alone)
+    return notes

@@ -1,0 +1,122 @@
+"""The scale ladder: one sweep at several scales, its effects against compute, and whether the verdict holds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from paribus.reports.tables.schema import ContrastRow, Table
+from paribus.verdict.metrics import lower_is_better
+from paribus.verdict.statistics import rounded
+from paribus.verdict.words import find_word
+
+SCALES = ("test", "smoke", "cpu", "gpu", "paper")  # of the recipes, small ones first
+
+
+class Rung(NamedTuple):
+    """A contrast at one scale: the effect is first - second in the metric's unit.
+
+    `flops`: mean of its two arms, None if it was not recorded; `barred`: see `ContrastRow`.
+    """
+
+    scale: str
+    flops: float | None
+    difference: float
+    ci_low: float | None
+    ci_high: float | None
+    sd: float | None
+    n: int
+    verdict: str
+    barred: bool
+
+
+class Change(NamedTuple):
+    """How much the effect differs between the largest and the smallest scale, with a 95% interval (Welch).
+
+    There is none if one of the two is barred: an arm that learned nothing has no effect to compare.
+    """
+
+    difference: float
+    ci_low: float
+    ci_high: float
+
+
+class Ladder(NamedTuple):
+    """A contrast over the scales, small ones first.
+
+    `stability`: stable | changes | open, see `rate_stability`; `published`: the paper's own effect.
+    """
+
+    claim: str
+    column: str
+    arm: str
+    relation: str
+    versus: str
+    margin: float
+    lower_is_better: bool
+    rungs: tuple[Rung, ...]
+    change: Change | None
+    stability: str
+    published: float | None = None
+
+
+def build_ladders(tables: Sequence[Table]) -> list[Ladder]:
+    """All contrasts of a sweep's tables, one per scale, in the order of its claims.
+
+    A table without the contrast, or without a number for it, adds no rung; contrasts without any rung are left out.
+    """
+    found: dict[tuple[str, str, str, str, str], list[Rung]] = {}
+    first: dict[tuple[str, ...], ContrastRow] = {}
+    for table in tables:
+        for claim in table.claims:
+            for row in claim.contrasts:
+                key = (claim.text, row.column, row.arm, row.relation, row.versus)
+                first.setdefault(key, row)
+                if row.difference is not None:
+                    rung = Rung(
+                        table.scale, _average_flops(table, row), row.difference, row.ci_low, row.ci_high, row.sd, row.n,
+                        row.verdict, row.barred,
+                    )  # fmt: skip
+                    found.setdefault(key, []).append(rung)
+    return [_build_ladder(key, first[key], sorted(rungs, key=_rank)) for key, rungs in found.items()]
+
+
+def _rank(rung: Rung) -> tuple[int, float]:
+    """A checkpoint that is not pre-trained any further has no FLOPs on record, at whatever scale."""
+    return SCALES.index(rung.scale) if rung.scale in SCALES else len(SCALES), rung.flops or 0.0
+
+
+def _build_ladder(key: tuple[str, str, str, str, str], row: ContrastRow, rungs: Sequence[Rung]) -> Ladder:
+    change, stability = _compare_ends(rungs[0], rungs[-1]), rate_stability([rung.verdict for rung in rungs])
+    return Ladder(*key, row.margin, lower_is_better(row.column), tuple(rungs), change, stability, row.published)
+
+
+def _average_flops(table: Table, row: ContrastRow) -> float | None:
+    spent = [table.budget.arms.get(arm, {}).get("flops") for arm in (row.arm, row.versus)]
+    known = [flops for flops in spent if flops is not None]
+    return rounded(math.fsum(known) / len(known)) if known else None
+
+
+def rate_stability(verdicts: Sequence[str]) -> str:
+    """Whether verdicts at several scales agree.
+
+    stable: at least two scales decide, and all of them agree; changes: two of them disagree;
+    open: fewer than two decide.
+    """
+    decided = [verdict for verdict in verdicts if find_word(verdict).decides]
+    if len(set(decided)) > 1:
+        return "changes"
+    return "stable" if len(decided) > 1 else "open"
+
+
+def _compare_ends(small: Rung, large: Rung) -> Change | None:
+    from scipy.special import stdtrit
+
+    if small.scale == large.scale or small.barred or large.barred or not small.sd or not large.sd:
+        return None
+    parts = [rung.sd**2 / rung.n for rung in (small, large) if rung.sd]
+    degrees = sum(parts) ** 2 / (parts[0] ** 2 / (small.n - 1) + parts[1] ** 2 / (large.n - 1))
+    half = float(stdtrit(degrees, 0.975)) * math.sqrt(sum(parts))
+    moved = large.difference - small.difference
+    return Change(rounded(moved), rounded(moved - half), rounded(moved + half))

@@ -1,0 +1,158 @@
+"""The page of a claim: its effects at each scale and against tokens, and the runs behind each number."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from paribus.reports.ladder import build_ladders, rate_stability
+from paribus.reports.plots.scales import STABILITY, draw_ladder
+from paribus.reports.rendering import render_page
+from paribus.reports.signed_effects import name_unit
+from paribus.reports.site.claims import INTERVAL, Effect, Line, describe_effect, format_effect, list_scales
+from paribus.reports.site.collect import Entry
+from paribus.reports.site.cost import NO_COST, describe_cost
+from paribus.reports.site.tokens import draw_tokens, suggest_points
+from paribus.reports.tables.blocks import format_number, say_claim
+from paribus.reports.tables.html import capitalize
+from paribus.reports.tables.notes import REVISED
+from paribus.reports.tables.schema import ClaimRow, ContrastRow, Table
+from paribus.sweeps.control import describe_changes
+from paribus.sweeps.sweep import TRIAL
+from paribus.verdict.metrics import lower_is_better
+
+
+class Rung(NamedTuple):
+    """A contrast at one scale."""
+
+    effect: str
+    verdict: str
+    n: int
+
+
+class LadderRow(NamedTuple):
+    """A contrast at every scale, {scale: its effect}."""
+
+    pair: str
+    column: str
+    cells: Mapping[str, Rung]
+
+
+class RunPair(NamedTuple):
+    """The values of both arms with one seed, and the effect, which is positive if the first arm is better."""
+
+    seed: int
+    first: str
+    second: str
+    effect: str
+
+
+class ContrastPart(NamedTuple):
+    """A contrast in prose and the runs behind it; `margin`: with its unit, empty if there is none."""
+
+    row: ContrastRow
+    effect: Effect
+    margin: str
+    runs: Sequence[RunPair]
+
+
+class ScalePart(NamedTuple):
+    """A claim at one scale.
+
+    `said`: the verdict in words; `notes`: of its table, if the sweep file has changed; `cost`: of its arms; `more`: the
+    command that also measures its tasks during pre-training; `changes`: how its arms differ from the baseline.
+    """
+
+    entry: Entry
+    claim: ClaimRow
+    said: str
+    notes: Sequence[str]
+    cost: str
+    more: str
+    changes: Sequence[str]
+    contrasts: Sequence[ContrastPart]
+
+
+def render_claim_page(line: Line, entries: Sequence[Entry]) -> bytes:
+    """The page at <study>/claim-<number>.html; entries: all tables of the site."""
+    scales = list_scales(entries)
+    tables = [entry.table for entry, _ in line.entries]
+    ladders = [ladder for ladder in build_ladders(tables) if ladder.claim == line.claim.text]
+    stability = STABILITY[rate_stability([claim.verdict for _, claim in line.entries])] if line.entries else ""
+    runs = [f"paribus run {line.sweep.path.stem} scale={one}" for one in scales if one != TRIAL] if line.sweep else []
+    return render_page(
+        "claim.html",
+        line.place,
+        line.title,
+        line=line,
+        owner=capitalize(line.owner),
+        scales=scales,
+        verdicts={entry.scale: claim for entry, claim in line.entries},
+        rows=_list_rows(line),
+        interval=INTERVAL,
+        stability=stability,
+        ladders=[draw_ladder(ladder, scales) for ladder in ladders],
+        curves=[panel for entry, claim in line.entries for panel in draw_tokens(entry, claim)],
+        parts=[_describe_scale(entry, claim) for entry, claim in line.entries],
+        commands=runs,
+    )
+
+
+def _list_rows(line: Line) -> list[LadderRow]:
+    """The contrasts of all scales, each with its effect at the scales that measured it."""
+    cells: dict[tuple[str, str], dict[str, Rung]] = {
+        (_name_pair(row), row.column): {} for _, claim in line.entries for row in claim.contrasts
+    }
+    for scale, (entry, claim) in {entry.scale: (entry, claim) for entry, claim in line.entries}.items():
+        for row in claim.contrasts:
+            if row.difference is not None:
+                rung = Rung(format_effect(entry.table, row), row.verdict, row.n)
+                cells[_name_pair(row), row.column].setdefault(scale, rung)
+    return [LadderRow(pair, column, found) for (pair, column), found in cells.items()]
+
+
+def _name_pair(row: ContrastRow) -> str:
+    return f"{row.arm} {row.relation} {row.versus}"
+
+
+def _describe_scale(entry: Entry, claim: ClaimRow) -> ScalePart:
+    table = entry.table
+    arms = dict.fromkeys(arm for row in claim.contrasts for arm in (row.arm, row.versus))
+    changes = {arm: "; ".join(describe_changes(table.audit.differences.get(arm, {}))) for arm in arms}
+    return ScalePart(
+        entry,
+        claim,
+        said=say_claim(table, claim),
+        notes=[note for note in table.notes if note.startswith(REVISED)],
+        cost=describe_cost(record for record in entry.found.records if record.arm in arms) or NO_COST,
+        more=suggest_points(entry, claim),
+        changes=[f"{arm}: {change}" for arm, change in changes.items() if change],
+        contrasts=[
+            ContrastPart(row, describe_effect(table, row), _format_margin(table, row), _pair_runs(table, row))
+            for row in claim.contrasts
+            if row.difference is not None
+        ],
+    )
+
+
+def _format_margin(table: Table, row: ContrastRow) -> str:
+    size, unit = f"{row.margin * table.about[row.column].factor:g}", name_unit(row.column)
+    return f"{size} {unit.removesuffix('s') if size == '1' else unit}".rstrip() if row.margin else ""
+
+
+def _pair_runs(table: Table, row: ContrastRow) -> list[RunPair]:
+    """Both arms' values with each seed that both have."""
+    arms = {arm.name: arm for arm in table.arms}
+    cells = [arms[name].metrics.get(row.column) if name in arms else None for name in (row.arm, row.versus)]
+    first, second = (dict(zip(cell.seeds, cell.values, strict=False)) if cell else {} for cell in cells)
+    turn = -1.0 if lower_is_better(row.column) else 1.0
+    return [
+        RunPair(
+            seed,
+            format_number(table, row.column, first[seed], 1),
+            format_number(table, row.column, second[seed], 1),
+            format_number(table, row.column, turn * (first[seed] - second[seed]), 1, sign=True),
+        )
+        for seed in first
+        if seed in second
+    ]

@@ -1,0 +1,196 @@
+"""Claims as the site shows them: each with the tables that judge it, in prose, and with its cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from paribus.core.errors import UserError
+from paribus.core.files import at_scale
+from paribus.reports.ladder import SCALES
+from paribus.reports.signed_effects import measure, name_unit, turn
+from paribus.reports.site.collect import Entry
+from paribus.reports.tables.blocks import format_interval, format_number
+from paribus.reports.tables.schema import ClaimRow, ContrastRow, Table
+from paribus.sweeps.sweep import Sweep
+from paribus.verdict.claims import OURS, OWNERS, TWINS, Sentence
+from paribus.verdict.published import PublishedTable
+from paribus.verdict.published import table as published_table
+from paribus.verdict.words import NOT_RUN, UNDECIDED, find_word
+
+NO_PAPER = "no published table"
+CLAIMED = f"not {TWINS}"  # of the owners of claims: the papers and us
+INTERVAL = "the interval behind the verdict, 95% or wider to allow for the table's other claims and looks"
+
+
+def tell_below(claims: Sequence[ClaimRow], scale: str = "") -> str:
+    """A sentence on the decided claims (of a scale) whose verdict a linear model qualifies; empty if there are none."""
+    decided = [claim for claim in claims if find_word(claim.verdict).decides]
+    count = sum(bool(claim.below) for claim in decided)
+    if not count:
+        return ""
+    where = f"In {count} of the {len(decided)} decided claims{at_scale(scale)}"
+    return f"{where}, a bag-of-words baseline beats every arm on at least one task."
+
+
+@dataclass(frozen=True)
+class Line:
+    """The `number`-th claim of a study, with the tables that judge it, small scales first.
+
+    `claim`: only its text and its plain sentence; `published`: the id of the paper's table in the atlas.
+    """
+
+    study: str
+    number: int
+    claim: ClaimRow
+    published: str | None
+    sweep: Sweep | None
+    entries: tuple[tuple[Entry, ClaimRow], ...]
+
+    @property
+    def place(self) -> str:
+        """Its page in the site."""
+        return f"{self.study}/claim-{self.number}.html"
+
+    @property
+    def title(self) -> str:
+        """The claim in plain words if its sweep file has them."""
+        return self.claim.says or self.claim.text
+
+    @property
+    def owner(self) -> str:
+        """Whose claim it is, such as `the paper's claim`."""
+        return OWNERS[self.claim.whose or OURS]
+
+    @property
+    def measured(self) -> tuple[tuple[Entry, ClaimRow], ...]:
+        """The scales at which some contrast has a number."""
+        return tuple(pair for pair in self.entries if any(row.difference is not None for row in pair[1].contrasts))
+
+    @property
+    def of_twins(self) -> bool:
+        """Whether it compares two identical arms."""
+        return self.claim.whose == TWINS
+
+    @cached_property
+    def paper(self) -> PublishedTable | None:
+        try:
+            return None if self.published is None else published_table(self.published)
+        except UserError:
+            return None
+
+    @property
+    def authors(self) -> str:
+        """Such as Liu et al. 2019."""
+        return NO_PAPER if self.paper is None else self.paper.authors_year.partition(" (")[0]
+
+    @property
+    def citation(self) -> str:
+        """What the sweep's title has behind three spaces, such as `arXiv 1810.04805, appendix C.1`."""
+        title = self.sweep.title if self.sweep else self.entries[0][0].table.title
+        return title.partition("   ")[2]
+
+    @property
+    def sourced(self) -> bool:
+        """Whether a published table or a citation says where the claim is from."""
+        return self.paper is not None or bool(self.citation)
+
+    @property
+    def verdicts(self) -> str:
+        """The verdict at each scale as site.js reads it, such as `smoke:undecided;cpu:reproduced`."""
+        shown = [(entry.scale, claim.verdict) for entry, claim in self.entries] or [("", NOT_RUN)]
+        return ";".join(f"{scale}:{verdict}" for scale, verdict in shown)
+
+    @property
+    def search_text(self) -> str:
+        """What a search looks through."""
+        words = [self.study, self.claim.sentence, self.claim.text, self.authors, self.verdicts.replace(":", " ")]
+        return " ".join(words).lower()
+
+
+def make_lines(entries: Sequence[Entry], sweeps: Mapping[str, Sweep]) -> list[Line]:
+    """Claims of tables and of sweeps without any: first those that some scale has decided, then the undecided ones."""
+    studies: dict[str, list[Entry]] = {}
+    for entry in entries:
+        studies.setdefault(entry.study, []).append(entry)
+    files = {sweep.study: sweep for sweep in sweeps.values()}
+    lines = [
+        line
+        for study in sorted(studies.keys() | files.keys())
+        for line in _make_lines(study, studies.get(study, []), files.get(study))
+    ]
+    return sorted(lines, key=_rank_openness)
+
+
+def _make_lines(study: str, entries: Sequence[Entry], sweep: Sweep | None) -> Iterator[Line]:
+    named = {claim.text: claim.says for entry in entries for claim in entry.table.claims}
+    named |= {text: sentence.says for text, sentence in sweep.sentences.items()} if sweep else {}
+    asked: dict[str, list[str]] = {}  # a scale may ask the same with other margins
+    for text in dict.fromkeys([*(sweep.claims if sweep else ()), *named]):
+        asked.setdefault(named.get(text) or text, []).append(text)
+    papers = [entry.table.paper.table for entry in entries if entry.table.paper]
+    published = (sweep.published.get("table") if sweep else None) or next(iter(papers), None)
+    for number, (text, *others) in enumerate(asked.values(), 1):
+        judged = [(entry, claim) for entry in entries for claim in entry.table.claims if claim.text in (text, *others)]
+        said = [Sentence(claim.says, claim.whose or OURS) for _, claim in judged if claim.says]
+        sentence = (sweep.sentences.get(text) if sweep else None) or next(iter(said), Sentence())
+        claim = ClaimRow(text, NOT_RUN, NOT_RUN, says=sentence.says, whose=sentence.whose)
+        yield Line(study, number, claim, published, sweep, tuple(judged))
+
+
+def _rank_openness(line: Line) -> tuple[int, bool]:
+    verdicts = {claim.verdict for _, claim in line.entries}
+    rank = 0 if any(find_word(one).decides for one in verdicts) else 1 if UNDECIDED in verdicts else 2
+    return rank, line.of_twins
+
+
+def list_scales(entries: Sequence[Entry]) -> list[str]:
+    """The scales of the recipes, and others that tables have."""
+    return [*SCALES, *sorted({entry.scale for entry in entries} - set(SCALES))]
+
+
+class Effect(NamedTuple):
+    """A contrast in prose: `arm` is `comparison` than `versus` by `size` on `column`.
+
+    `comparison`: better, worse, or empty if both arms average the same; `size`: with unit and interval;
+    `n`: pairs of runs; `reason`: what else its verdict rests on.
+    """
+
+    arm: str
+    comparison: str
+    versus: str
+    size: str
+    column: str
+    n: int
+    reason: str
+
+
+def describe_effect(table: Table, row: ContrastRow) -> Effect:
+    """Which arm is better, by how much, on what. Raises ValueError if the contrast has no number."""
+    found, unit = turn(row), name_unit(row.column)
+    flip = found.effect < 0.0
+    low, high = (None if end is None else -end for end in (found.high, found.low)) if flip else (found.low, found.high)
+    number = format_number(table, row.column, abs(found.effect))
+    size = f"{number}{f' {unit}' if unit else ''}{format_interval(table, row.column, low, high)}"
+    comparison = "" if float(number) == 0.0 else "worse" if flip else "better"
+    return Effect(row.arm, comparison, row.versus, size, row.column, row.n, row.reason)
+
+
+def describe_effects(table: Table, claim: ClaimRow) -> list[Effect]:
+    """Every contrast of a claim that has a number."""
+    return [describe_effect(table, row) for row in claim.contrasts if row.difference is not None]
+
+
+def format_effect(table: Table, row: ContrastRow) -> str:
+    """The effect with its unit and interval, positive if the first arm is better."""
+    found, unit = turn(row), name_unit(row.column)
+    number = format_number(table, row.column, found.effect, sign=True) + (f" {unit}" if unit else "")
+    return number + format_interval(table, row.column, found.low, found.high)
+
+
+def find_weakest(claim: ClaimRow) -> tuple[ContrastRow, float] | None:
+    """The contrast that favors the claim least, and its effect in margins."""
+    found = [(row, size.effect) for row in claim.contrasts if (size := measure(row)) is not None]
+    return min(found, key=lambda one: -abs(one[1]) if one[0].relation == "~" else one[1], default=None)

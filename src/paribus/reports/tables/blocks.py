@@ -1,0 +1,452 @@
+"""The rows and numbers of a table as text, the same in every format."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from string import ascii_lowercase
+from typing import NamedTuple
+
+from paribus.core.files import at_scale
+from paribus.reports.tables.build import BUDGETS
+from paribus.reports.tables.schema import (
+    RUNS,
+    TUNINGS,
+    AnchorRow,
+    ArmRow,
+    Cell,
+    ClaimRow,
+    ContrastRow,
+    Difference,
+    Estimate,
+    OrderRow,
+    OwnLoss,
+    Table,
+)
+from paribus.sweeps.control import describe_changes
+from paribus.sweeps.sweep import SCRATCH, TRIAL, UNMATCHED
+from paribus.verdict.controls import FALLING, LEFT
+from paribus.verdict.metrics import find_metric, lower_is_better
+
+NONE = "-"
+ABSENT = "n/a"  # of an arm in a column that was not run
+NOT_RUN_HERE = f"{ABSENT}: not run here."
+_READ = (
+    "Interval: the one behind the verdict; its level allows for the table's other claims. p (zero): of the paired "
+    "t-test against zero, not adjusted. p of the claim: against its margin, adjusted for all claims and looks; below "
+    "0.05 the contrast is decided. The two test different things, so either can be the smaller one."
+)
+_BREAKS = (" [", " p=", " p<")  # a cell continues below before these
+_ALIKE = 0.05  # of the logarithm of a ratio of FLOPs
+_COSTS = (("FLOPs", "flops"), ("predictions", "predicted_tokens"))  # what verdicts compare arms by
+
+
+class Text(NamedTuple):
+    """The text of a cell; `best`: set in bold; `arm`, `paper`: whose runs, and which published table, it is from."""
+
+    text: str
+    best: bool = False
+    arm: str | None = None
+    paper: str | None = None
+
+
+class Block(NamedTuple):
+    """A rectangular part of the table: a heading, a header line, lines, and sentences below."""
+
+    heading: str
+    header: list[str]
+    lines: list[list[Text]]
+    below: list[str]
+    left: int = 1  # columns of words, set flush left
+    last: int = 0  # columns of words at the end, which a page may wrap
+
+
+def format_number(table: Table, column: str, value: float | None, extra: int = 0, sign: bool = False) -> str:
+    """A value in the unit that the column is read in: accuracies in points, losses in their own unit."""
+    if value is None:
+        return NONE
+    return format_value(column, value * table.about[column].factor, extra, sign)
+
+
+def format_value(column: str, value: float, extra: int = 0, sign: bool = False) -> str:
+    """A value that is already in that unit."""
+    decimals = extra + find_metric(column).decimals
+    text = f"{value:{'+' if sign else ''}.{decimals}f}"
+    return text if float(text) != 0.0 else f"{0.0:.{decimals}f}"
+
+
+def format_interval(
+    table: Table, column: str, low: float | None, high: float | None, extra: int = 0, space: str = " "
+) -> str:
+    """`[low, high]` after a space, or nothing if one seed has none."""
+    if low is None:
+        return ""
+    return f"{space}[{format_number(table, column, low, extra)}, {format_number(table, column, high, extra)}]"
+
+
+def format_heading(table: Table, column: str) -> str:
+    """`sst2/accuracy ↑`, with a mark if the column decides no claim."""
+    about = table.about[column]
+    return f"{column} {'↑' if about.higher_is_better else '↓'}" + ("" if about.decides else " †")
+
+
+def format_absent(column: str) -> str:
+    """`sst2/accuracy ↑` of a column that was not run."""
+    return f"{column} {'↓' if lower_is_better(column) else '↑'}"
+
+
+def format_p(p: float | None) -> str:
+    """A p-value with three decimals."""
+    return NONE if p is None else "<0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def break_cell(text: str) -> str:
+    """A mean, and below it the interval and the p-value."""
+    for found in _BREAKS:
+        text = text.replace(found, f"\n{found.strip()}")
+    return text
+
+
+def break_head(text: str) -> str:
+    """`docs_package/accuracy ↑` with the task above the metric, `paper: sst2_acc` with the paper above its metric."""
+    return text.replace("/", "/\n").replace("paper: ", "paper:\n")
+
+
+def make_blocks(table: Table) -> list[Block]:
+    """The table's parts in reading order: our results with the paper's numbers, and what compares them."""
+    return [make_results(table), *make_comparisons(table)]
+
+
+def make_comparisons(table: Table) -> list[Block]:
+    """Differences from the baseline, all tasks together, what pre-training came to, and orders of the arms."""
+    parts = (_make_differences(table), _make_overall(table), _make_own(table), _make_orders(table))
+    return [block for block in parts if block.lines]
+
+
+def find_footnotes(table: Table) -> dict[str, tuple[str, str]]:
+    """{arm: (mark, text)} of the arms that failed, miss seeds, were left out or were tuned."""
+    found: dict[str, list[str]] = {}
+    for arm in table.arms:
+        starts = (f"{arm.name}/seed", f"{arm.name}:")
+        texts = [note.rstrip(".") for note in table.notes if note.startswith(starts)]
+        if tuned := table.tuned.get(arm.name):
+            chosen = ", ".join(f"{key}={value}" for key, value in tuned.chosen.items())
+            texts.append(f"tuned with {tuned.trials} trials" + (f": {chosen}" if chosen else ""))
+        if texts:
+            found[arm.name] = texts
+    marks = [*ascii_lowercase, *map(str, range(27, len(found) + 1))]
+    return {arm: (mark, "; ".join(texts)) for mark, (arm, texts) in zip(marks, found.items(), strict=False)}
+
+
+def make_results(table: Table) -> Block:
+    """Our means with their intervals, beside them the paper's numbers of the same metrics, then its other numbers."""
+    header = ["arm", "n"]
+    for column in table.columns:
+        beside = table.beside.get(column)
+        header += [format_heading(table, column)] + ([] if beside is None else [f"paper: {beside}"])
+    for column, metric in table.absent.items():
+        header += [format_absent(column), f"paper: {metric}"]
+    header += [f"paper: {metric}" for metric in (table.paper.own if table.paper else ())]
+    rows: tuple[ArmRow | AnchorRow, ...] = (*table.arms, *table.anchors)
+    lines = [_make_line(table, row) for row in rows]
+    below = [f"Mean (standard deviation) [95% t interval of the mean] over n {table.replication}{_name_units(table)}."]
+    if any(arm.best for arm in table.arms):
+        below.append("Bold: better than every other arm, by the paired 95% interval.")
+    if table.replication == TUNINGS:
+        below.append("The intervals say nothing about other checkpoints.")
+    if table.replication == RUNS:
+        below.append("Runs of another framework: their settings, budgets and texts were not compared.")
+    if not all(about.decides for about in table.about.values()):
+        below.append("† This column decides no claim; the notes say why.")
+    if table.absent:
+        below.append(NOT_RUN_HERE)
+    below += [f"[{mark}] {text}." for mark, text in find_footnotes(table).values()]
+    below += _describe_paper(table)
+    return Block(f"Results{at_scale(table.scale)}", header, lines, below)
+
+
+def _name_units(table: Table) -> str:
+    what = "scores and error rates from 0 to 1" if table.replication == RUNS else "accuracies"
+    points = f"; {what} in points" if any(about.unit == "points" for about in table.about.values()) else ""
+    return points + ("; losses in nats" if any(column.endswith("_loss") for column in table.columns) else "")
+
+
+def _make_line(table: Table, row: ArmRow | AnchorRow) -> list[Text]:
+    arm = find_source(row)
+    line = [Text(format_name(table, row), arm=arm), Text(NONE if row.n is None else str(row.n), arm=arm)]
+    for column in table.columns:
+        line.append(_make_cell(table, row, column)._replace(arm=arm))
+        if column in table.beside:
+            line.append(_make_printed(table, row, table.beside[column]))
+    for metric in table.absent.values():
+        line += [Text(ABSENT if isinstance(row, ArmRow) else NONE), _make_printed(table, row, metric)]
+    return line + [_make_printed(table, row, metric) for metric in (table.paper.own if table.paper else ())]
+
+
+def _make_cell(table: Table, row: ArmRow | AnchorRow, column: str) -> Text:
+    """`mean (sd) [95% interval]`, with n if it is not that of the row."""
+    found = row.metrics.get(column)
+    if found is None:
+        return Text(NONE)
+    text = format_number(table, column, found.mean)
+    if isinstance(found, Cell):
+        text += f" ({format_number(table, column, found.sd)})" if found.sd is not None else ""
+        text += format_interval(table, column, found.ci_low, found.ci_high)
+        text += "" if len(found.values) == row.n else f" n={len(found.values)}"
+    return Text(text, isinstance(row, ArmRow) and column in row.best)
+
+
+def find_source(row: ArmRow | AnchorRow) -> str | None:
+    """The arm whose runs a row is made of; None if it has none."""
+    if isinstance(row, ArmRow):
+        return row.name
+    return SCRATCH if row.name == "from scratch" else None
+
+
+def _make_printed(table: Table, row: ArmRow | AnchorRow, metric: str) -> Text:
+    found = row.published.get(metric) if isinstance(row, ArmRow) else None
+    return Text(NONE) if found is None or table.paper is None else Text(found.shown, paper=table.paper.table)
+
+
+def format_name(table: Table, row: ArmRow | AnchorRow) -> str:
+    """An arm with its status if it is not done, `(baseline)` and the mark of its footnote; an anchor in brackets."""
+    if isinstance(row, AnchorRow):
+        return f"({row.name})"
+    words = ["baseline"] * (row.name == table.baseline) + [row.status] * (row.status != "done")
+    mark, _ = find_footnotes(table).get(row.name, ("", ""))
+    return row.name + (f" ({', '.join(words)})" if words else "") + (f" [{mark}]" if mark else "")
+
+
+def _make_differences(table: Table) -> Block:
+    lines = [
+        [
+            Text(arm.name, arm=arm.name),
+            *(
+                Text(_format_difference(table, arm.versus_baseline.get(column), column), arm=arm.name)
+                for column in table.columns
+            ),
+        ]
+        for arm in table.arms
+        if arm.versus_baseline
+    ]
+    below = ["Paired by seed: difference [95% interval], p of the paired t-test against zero (before Holm), n pairs."]
+    header = [f"arm - {table.baseline}", *(format_heading(table, column) for column in table.columns)]
+    return Block("Difference from the baseline", header, lines, below)
+
+
+def _format_difference(table: Table, found: Difference | None, column: str) -> str:
+    if found is None:
+        return NONE
+    text = format_number(table, column, found.difference, 1, sign=True)
+    text += format_interval(table, column, found.ci_low, found.ci_high, 1)
+    p = "" if found.p is None else f" p={format_p(found.p)}".replace("=<", "<")
+    return f"{text}{p} n={found.n}"
+
+
+def _make_overall(table: Table) -> Block:
+    if table.aggregate is None:
+        return Block("", [], [], [])
+    lines = [
+        [
+            Text(row.name, arm=row.name),
+            Text(str(row.n), arm=row.name),
+            _make_estimate(row.mean),
+            _make_estimate(row.gain),
+        ]
+        for row in table.aggregate.arms
+    ]
+    header = ["arm", "n", "mean over tasks ↑", f"gain over {table.baseline}"]
+    below = (
+        f"Over {', '.join(table.aggregate.columns)}; [95% t interval over n {table.replication}, paired for the gain]."
+    )
+    return Block("All tasks", header, lines, [below])
+
+
+def _make_own(table: Table) -> Block:
+    """What each arm learned on its own noise, beside a model that knows only frequencies and kinds of neighbors."""
+    groups: dict[OwnLoss, list[str]] = {}  # arms that share their pre-trainings have one row
+    for arm in table.arms:
+        if arm.own is not None:
+            groups.setdefault(arm.own, []).append(arm.name)
+    lines = [_make_own_line(table, names, own) for own, names in groups.items()]
+    header = ["arm", "n", "own loss", "trivial floor", "nats below", "left it", "at step", "tokens", "still falling"]
+    below = [
+        "Own loss: the loss on held-out text under the arm's own input format and noise, in nats"
+        f"{_list_held_out(table)}. Trivial floor: the loss of a model that knows only how frequent tokens are and what "
+        f"kind their neighbors are. Left it: runs that were more than {LEFT:.0%} below the floor at some point"
+        f"{_list_written(table)}; "
+        "memorized: other runs that ended that far above their first loss, because they memorized their training "
+        f"text. Still falling: runs whose loss fell by more than {FALLING} nats over the last quarter of their tokens, "
+        "and the mean fall.",
+        "A contrast decides nothing if one of its runs has neither left its floor nor memorized its text.",
+    ]
+    return Block("Pre-training of each arm", header, lines, below)
+
+
+def _list_held_out(table: Table) -> str:
+    same = [arm.name for arm in table.arms if arm.own is not None and arm.own.held_out]
+    return f"; in {_join_arms(table, same)} it is the loss of the held-out evaluation" if same else ""
+
+
+def _list_written(table: Table) -> str:
+    written = [arm.name for arm in table.arms if arm.own is not None and arm.own.written]
+    return (
+        f" (in {_join_arms(table, written)} to the end, because a generator writes ever harder text)" if written else ""
+    )
+
+
+def _join_arms(table: Table, names: Sequence[str]) -> str:
+    """The names of arms, or `all arms`."""
+    return "all arms" if len(names) == len(table.arms) > 1 else ", ".join(names)
+
+
+def _make_own_line(table: Table, names: Sequence[str], own: OwnLoss) -> list[Text]:
+    texts = [
+        str(own.n),
+        f"{own.loss:.2f}",
+        f"{own.floor:.2f}",
+        f"{own.below:.2f}",
+        f"{own.left} of {own.n}" + (f", {own.memorized} memorized" if own.memorized else ""),
+        _format_span(own.steps),
+        _format_span(own.tokens),
+        NONE if own.fall is None else f"{own.falling} of {own.n} ({own.fall:.2f})",
+    ]
+    arm = names[0] if len(names) == 1 else None
+    return [Text(text, arm=arm) for text in (_join_arms(table, names), *texts)]
+
+
+def _format_span(span: tuple[int, int] | None) -> str:
+    """Such as `800 to 2,000`."""
+    return NONE if span is None else " to ".join(f"{value:,}" for value in dict.fromkeys(span))
+
+
+def _make_estimate(found: Estimate | None) -> Text:
+    return Text(NONE) if found is None else _make_ends(found.value, found.ci_low, found.ci_high, 100.0)
+
+
+def _make_ends(value: float, low: float | None, high: float | None, unit: float = 1.0) -> Text:
+    decimals = 1 if unit == 100.0 else 2
+    ends = "" if low is None or high is None else f" [{low * unit:.{decimals}f}, {high * unit:.{decimals}f}]"
+    return Text(f"{value * unit:.{decimals}f}{ends}")
+
+
+def _make_orders(table: Table) -> Block:
+    """How well our order of the arms agrees with the paper's."""
+    lines = [_make_order(table.paper.table, row) for row in table.paper.orders] if table.paper else []
+    below = ["Kendall's tau: 1 is the paper's order, -1 its reverse; [95% interval over seeds]."]
+    header = ["column", "the paper's metric", "arms", "tau", "n"]
+    return Block("Order of the arms, ours and the paper's", header, lines, below, left=3)
+
+
+def _make_order(paper: str, row: OrderRow) -> list[Text]:
+    tau = _make_ends(row.tau, row.ci_low, row.ci_high)
+    return [Text(row.column), Text(row.metric, paper=paper), Text(", ".join(row.arms)), tau, Text(str(row.n))]
+
+
+def _describe_paper(table: Table) -> list[str]:
+    """The source and the setting of the paper's numbers, the arms of its rows, and caveats about them."""
+    paper = table.paper
+    if paper is None:
+        return []
+    rows = "; ".join(f"{arm.name} is '{paper.rows[arm.name]}'" for arm in table.arms if arm.name in paper.rows)
+    named = [f"In the paper, {rows}."] if rows else []
+    flags = [f"Flag: {flag.rstrip('.')}." for flag in paper.flags]
+    return [f"Paper: {paper.source}; {paper.setting.rstrip('.')}.", *named, *flags]
+
+
+def make_evidence(table: Table, claim: ClaimRow) -> Block:
+    """The evidence of a claim; with the paper's own difference if it prints one in the same unit."""
+    header = [
+        "column",
+        "contrast",
+        "difference",
+        "interval",
+        "level",
+        "margin",
+        "p (zero)",
+        "p of the claim",
+        "n",
+        "verdict",
+    ]
+    lines = [_make_contrast(table, found) for found in claim.contrasts]
+    if table.paper and any(found.published is not None for found in claim.contrasts):
+        header.insert(5, "the paper's difference")
+        for line, found in zip(lines, claim.contrasts, strict=True):
+            value = format_number(table, found.column, found.published, sign=True)
+            line.insert(5, Text(value, paper=None if value == NONE else table.paper.table))
+    return Block(claim.text, header, lines, [_READ], left=2, last=1)
+
+
+def _make_contrast(table: Table, found: ContrastRow) -> list[Text]:
+    column = found.column
+    reason = f" ({found.reason})" if found.reason else ""
+    texts = [
+        column,
+        found.pair,
+        format_number(table, column, found.difference, 1, sign=True),
+        format_interval(table, column, found.ci_low, found.ci_high, 1, space="") or NONE,
+        format_level(found.level),
+        format_number(table, column, found.margin, 1),
+        format_p(found.p),
+        format_p(found.p_holm),
+        str(found.n),
+        found.verdict + reason,
+    ]
+    return [Text(text, arm=found.arm if at in (1, 2, 3, 4) else None) for at, text in enumerate(texts)]
+
+
+def format_level(level: float | None) -> str:
+    """Such as 97.5%."""
+    return NONE if level is None else f"{100.0 * level:.4g}%"
+
+
+def say_claim(table: Table, claim: ClaimRow) -> str:
+    """The verdict of a claim, and the ratios of its arms' FLOPs and predictions if these are not alike."""
+    return "; ".join([claim.said, *compare_costs(table, claim)])
+
+
+def compare_costs(table: Table, claim: ClaimRow) -> list[str]:
+    """The ratios of FLOPs and predictions, for each pair of a claim's arms in which they are not alike."""
+    matched = table.budget.matched
+    unequal = matched == UNMATCHED or table.scale == TRIAL
+    equal = "" if unequal else f"at equal {'FLOPs' if matched == 'flops' else matched}, "
+    found = []
+    for arm, versus in dict.fromkeys((row.arm, row.versus) for row in claim.contrasts):
+        own, other = (table.budget.arms.get(name, {}) for name in (arm, versus))
+        ratios = {unit: own[key] / other[key] for unit, key in _COSTS if own.get(key) and other.get(key)}
+        unlike = [f"{ratio:.2f} times the {unit}" for unit, ratio in ratios.items() if abs(math.log(ratio)) > _ALIKE]
+        if unlike:
+            found.append(f"{equal}{arm} used {' and '.join(unlike)} of {versus}")
+    return found
+
+
+def describe_budget(table: Table) -> str:
+    """One line on budgets: what is matched and what each arm really used."""
+    if table.replication == TUNINGS:
+        return "No arm was pre-trained: all fine-tune the same checkpoint."
+    if table.replication == RUNS:
+        return "Budgets were not compared."
+    budget = table.budget
+    spent = {arm.name: budget.arms.get(arm.name, {}) for arm in table.arms}
+    key = BUDGETS.get(budget.matched, budget.matched)
+    used = {arm: f"{values[key]:,.0f}" for arm, values in spent.items() if key in values}
+    alike = len(used) == len(table.arms) and len(set(used.values())) == 1
+    parts = [f"{next(iter(used.values()))} by all arms"] if alike else [" ".join(pair) for pair in used.items()]
+    differing = budget.matched == UNMATCHED
+    matched = "Budgets differ by design" if differing else f"Matched {budget.matched} (within 1%)"
+    return f"{matched}. Used: {'; '.join(parts)}."
+
+
+def describe_arms(table: Table) -> list[str]:
+    """One line per arm: the config keys in which it differs from the baseline."""
+    lines = []
+    for arm in (row.name for row in table.arms if row.name in table.audit.differences and row.name != table.baseline):
+        changes = "; ".join(describe_changes(table.audit.differences[arm]))
+        lines.append(f"{arm} differs from the baseline in {changes or 'nothing'}.")
+    return lines
+
+
+def list_notes(table: Table) -> list[str]:
+    """Everything that is listed below a table."""
+    sources = [f"Source of the paper's numbers: {source}" for source in table.sources]
+    return [*table.notes, describe_budget(table), *describe_arms(table), *sources]

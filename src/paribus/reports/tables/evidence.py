@@ -1,0 +1,246 @@
+"""Selects the records that count. The table's notes name every record that is left out, with the reason."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from paribus.reports.tables.design import Design
+from paribus.runs.record import Record
+from paribus.sweeps.sweep import SCRATCH, TRIAL
+from paribus.verdict.controls import Course, find_unjudged, read_course
+from paribus.verdict.metrics import MEAN, find_metric, held_out_loss, is_averaged
+from paribus.verdict.statistics import is_number
+
+OLDER = "Made under another version of the sweep file"  # which may have had other claims
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """`runs`: {arm: {seed: record}}, of any status; `notes`: what was left out or is missing.
+
+    `tasks`: the design's task columns in points, of which the column `mean` is the mean. `unjudged`: arms
+    with pre-trained runs that measured a held-out loss, but not the loss on their own noise.
+    """
+
+    runs: Mapping[str, Mapping[int, Record]]
+    notes: tuple[str, ...]
+    tasks: tuple[str, ...] = ()
+    unjudged: tuple[str, ...] = ()
+    _read: dict[tuple[str, str], dict[int, float]] = field(default_factory=dict, repr=False, compare=False)
+
+    def done(self, arm: str) -> dict[int, Record]:
+        """{seed: record} of the arm's finished runs, by seed."""
+        return {seed: run for seed, run in sorted(self.runs.get(arm, {}).items()) if run.done}
+
+    def find_seeds(self, arms: Sequence[str]) -> tuple[int, ...]:
+        """The seeds of which at least two of the arms have a finished run, so that a contrast may use them."""
+        counts = Counter(seed for arm in arms for seed in self.done(arm))
+        return tuple(sorted(seed for seed, count in counts.items() if count > 1))
+
+    def values(self, arm: str, column: str) -> dict[int, float]:
+        """{seed: value} of the runs in which the column is a number. Do not change it: it is read once."""
+        if (arm, column) not in self._read and column == MEAN:
+            self._read[arm, column] = self._average_tasks(arm)
+        if (arm, column) not in self._read:
+            read = find_metric(column).read or (lambda run: run.metrics.get(column))
+            found = {seed: read(run) for seed, run in self.done(arm).items()}
+            self._read[arm, column] = {seed: float(value) for seed, value in found.items() if is_number(value)}
+        return self._read[arm, column]
+
+    def find_averaged(self) -> tuple[str, ...]:
+        """The columns that the mean over tasks averages: those that some arm has."""
+        return tuple(column for column in self.tasks if any(self.values(arm, column) for arm in self.runs))
+
+    def _average_tasks(self, arm: str) -> dict[int, float]:
+        """The mean over tasks of the seeds that have all of them."""
+        found = [self.values(arm, column) for column in self.find_averaged()]
+        seeds = sorted(set.intersection(*(set(values) for values in found))) if found else []
+        return {seed: math.fsum(values[seed] for values in found) / len(found) for seed in seeds}
+
+    def count_pretrained(self) -> int:
+        """How many finished runs have trained at all; the others start from a checkpoint."""
+        return sum(run.done and run.pretrained for seeds in self.runs.values() for run in seeds.values())
+
+    def own(self, arm: str) -> dict[int, Mapping[str, Any]]:
+        """{seed: what the record says of the loss on the run's own noise} of the runs that measured it."""
+        return {seed: run.own for seed, run in self.done(arm).items() if run.own}
+
+    def courses(self, arm: str, seeds: Collection[int] | None = None) -> list[Course]:
+        """The course of the loss of each run that measured it, for these seeds or for all."""
+        return [read_course(own) for seed, own in self.own(arm).items() if seeds is None or seed in seeds]
+
+    def nested(self, arm: str, column: str) -> dict[int, dict[int, float]]:
+        """{seed: {fine-tuning seed: value}} of a task's column, for the seeds that `values` has."""
+        task, _, metric = column.rpartition("/")
+        return {
+            seed: {
+                run.seed: float(value)
+                for run in self.runs[arm][seed].task_runs
+                if run.task == task and is_number(value := run.metrics.get(metric))
+            }
+            for seed in self.values(arm, column)
+        }
+
+    def anchors(self, arm: str, column: str) -> dict[str, dict[int, float]]:
+        """{name: {seed: value}} of what needs no neural model, on the arm's text and labels: unigram, bag_of_words,
+        majority. The column `mean` has those that all its tasks have.
+        """
+        if column == MEAN:
+            own = [self.anchors(arm, task) for task in self.find_averaged()]
+            shared = sorted(set.intersection(*map(set, own))) if own else []
+            seeds = {name: set.intersection(*(set(each[name]) for each in own)) for name in shared}
+            return {
+                name: {seed: math.fsum(each[name][seed] for each in own) / len(own) for seed in sorted(seeds[name])}
+                for name in shared
+            }
+        found: dict[str, dict[int, float]] = defaultdict(dict)
+        for seed, run in self.done(arm).items():
+            for name, value in run.baselines.get(column, {}).items():
+                found[name][seed] = float(value)
+        return dict(sorted(found.items()))
+
+
+def gather(design: Design, records: Sequence[Record]) -> Evidence:
+    """Sort the records of a study and scale by arm and seed; leave out and note what cannot be trusted."""
+    known = (*design.arms, SCRATCH)
+    ours = [r for r in records if r.study == design.study and r.scale == design.scale and r.arm in known]
+    notes: list[str] = []
+    if design.looks is not None:
+        beyond = sorted({record.seed for record in ours} - set(design.seeds))
+        ours = [record for record in ours if record.seed in design.seeds]
+        notes += [f"Left out, because no look includes them: seed {', '.join(map(str, beyond))}."] if beyond else []
+    runs: dict[str, dict[int, Record]] = {}
+    for (arm, seed), group in sorted(_group(ours).items()):
+        if len(signatures := sorted({record.signature for record in group})) > 1:
+            notes.append(f"{arm}/seed{seed} is left out: records with several signatures ({', '.join(signatures)}).")
+        else:
+            runs.setdefault(arm, {})[seed] = _choose(group)
+    notes += _drop_foreign_text(design, runs)
+    tasks = tuple(filter(is_averaged, design.columns))
+    evidence = Evidence(runs, (), tasks, _find_unjudged(design, runs))
+    notes += [
+        *_note_baseline(design, evidence),
+        *_note_statuses(design, evidence),
+        *_note_odd_values(design, evidence),
+        *_note_older(design, evidence),
+        *_note_precisions(evidence),
+        *_note_unjudged(evidence),
+    ]
+    return replace(evidence, notes=tuple(notes))
+
+
+def _group(records: Sequence[Record]) -> dict[tuple[str, int], list[Record]]:
+    groups: dict[tuple[str, int], list[Record]] = defaultdict(list)
+    for record in records:
+        groups[record.arm, record.seed].append(record)
+    return groups
+
+
+def _choose(group: Sequence[Record]) -> Record:
+    return next((record for record in group if record.done), group[0])
+
+
+def _drop_foreign_text(design: Design, runs: dict[str, dict[int, Record]]) -> list[str]:
+    """Drop runs on another text than most, unless the corpus is what the sweep varies."""
+    every = [run for _, seeds in sorted(runs.items()) for _, run in sorted(seeds.items())]
+    odd = [] if design.varies_text else find_foreign_text(every)
+    for run in odd:
+        del runs[run.arm][run.seed]
+    return [f"{run.label} is left out: it was trained on a different text than the other runs." for run in odd]
+
+
+def find_foreign_text(runs: Sequence[Record]) -> list[Record]:
+    """The runs on another text than most.
+
+    A record names the text of its last stage. The anchor from scratch has no stages and reads no text: it is the same
+    if its tokenizer and its tasks are.
+    """
+    counts = Counter(run.text for run in runs if run.text is not None and run.arm != SCRATCH)
+    if not counts:
+        return []
+    most = min(counts, key=lambda text: (-counts[text], text))
+    odd = [run for run in runs if run.text not in (None, most)]
+    same = [_list_inputs(run) for run in runs if run.text == most]
+    return [run for run in odd if run.arm != SCRATCH or _list_inputs(run) not in same]
+
+
+def _list_inputs(run: Record) -> tuple[Any, Any]:
+    return run.data.get("tokenizer"), run.data.get("tasks")
+
+
+def find_mixed_precisions(runs: Iterable[Record]) -> dict[int, dict[str, list[str]]]:
+    """{seed: {precision: labels of its runs}} of the seeds whose runs were not all trained in the same precision."""
+    seeds: dict[int, dict[str, list[str]]] = {}
+    for run in runs:
+        if run.done and run.precision is not None:
+            seeds.setdefault(run.seed, {}).setdefault(run.precision, []).append(run.label)
+    return {seed: groups for seed, groups in sorted(seeds.items()) if len(groups) > 1}
+
+
+def _note_precisions(evidence: Evidence) -> list[str]:
+    mixed = find_mixed_precisions(run for seeds in evidence.runs.values() for run in seeds.values())
+    return [
+        f"Seed {seed} has runs in {' and '.join(sorted(groups))}: its arms differ in more than the sweep varies."
+        for seed, groups in mixed.items()
+    ]
+
+
+def _note_baseline(design: Design, evidence: Evidence) -> list[str]:
+    if evidence.done(design.baseline):
+        return []
+    return [f"No run of the baseline {design.baseline} is finished: no differences from it."]
+
+
+def _note_statuses(design: Design, evidence: Evidence) -> list[str]:
+    notes = []
+    for arm in (*design.arms, SCRATCH):
+        for seed, run in sorted(evidence.runs.get(arm, {}).items()):
+            if not run.done:
+                cause = f": {run.error}" if run.error else ""
+                notes.append(f"{arm}/seed{seed} {run.status}{cause.rstrip('.')}.")
+        missing = design.find_missing(arm, evidence.runs.get(arm, {}))
+        if arm in design.absent:
+            notes.append(f"{arm} not run: {design.absent[arm].rstrip('.')}.")
+        elif missing and (arm != SCRATCH or evidence.runs.get(arm)):
+            notes.append(f"{arm}: no record of seed {', '.join(map(str, missing))}.")
+    return notes
+
+
+def _note_odd_values(design: Design, evidence: Evidence) -> list[str]:
+    return [
+        f"{arm}/seed{seed}: {column} is not a number and is left out."
+        for arm in (*design.arms, SCRATCH)
+        for seed, run in evidence.done(arm).items()
+        for column in design.columns
+        if (value := run.metrics.get(column)) is not None and not is_number(value)
+    ]
+
+
+def _note_older(design: Design, evidence: Evidence) -> list[str]:
+    """Runs made under a different version of the sweep file, which may have had different claims."""
+    if design.sweep_hash is None:
+        return []
+    odd = [
+        run.label
+        for arm in design.arms
+        for run in evidence.done(arm).values()
+        if run.sweep_hash not in (None, design.sweep_hash)
+    ]
+    return [f"{OLDER}: {', '.join(odd)}."] if odd else []
+
+
+def _find_unjudged(design: Design, runs: Mapping[str, Mapping[int, Record]]) -> tuple[str, ...]:
+    if design.foreign or design.scale == TRIAL:
+        return ()
+    done = [run for own in runs.values() for run in own.values() if run.done and run.pretrained]
+    odd = {run.arm for run in done if held_out_loss(run.metrics) is not None and not run.own}
+    return tuple(arm for arm in design.arms if arm in odd)
+
+
+def _note_unjudged(evidence: Evidence) -> list[str]:
+    why = find_unjudged(evidence.unjudged)
+    return [] if why is None else [f"{why[0].upper()}{why[1:]}."]

@@ -1,0 +1,321 @@
+"""The table for a paper: booktabs in one type size, for `\input`. A table that is too wide continues below."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cache
+from itertools import compress, groupby, zip_longest
+from typing import NamedTuple
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from paribus.reports.tables.blocks import (
+    NONE,
+    NOT_RUN_HERE,
+    Block,
+    Text,
+    describe_budget,
+    format_heading,
+    format_interval,
+    format_name,
+    format_number,
+    make_comparisons,
+    make_evidence,
+    make_results,
+    say_claim,
+)
+from paribus.reports.tables.facts import write_line
+from paribus.reports.tables.names import name_arm, name_column, name_metric
+from paribus.reports.tables.schema import AnchorRow, ArmRow, Cell, Table
+from paribus.reports.tables.styles import BOTH, STYLES
+
+_WIDE = 340.0  # points, a little less than the line of an article
+_LETTER, _GAP = 4.3, 6.0  # points: of a letter in that size, about; between columns
+_NARROW = 8  # letters up to which a heading is not broken
+_LONG = 80  # letters of a line of words from which on it is broken
+_GREEK = {
+    "α": "alpha", "β": "beta", "γ": "gamma", "δ": "delta", "ε": "epsilon", "ζ": "zeta", "η": "eta", "θ": "theta",
+    "ι": "iota", "κ": "kappa", "λ": "lambda", "μ": "mu", "ν": "nu", "ξ": "xi", "π": "pi", "ρ": "rho", "σ": "sigma",
+    "ς": "varsigma", "τ": "tau", "υ": "upsilon", "φ": "phi", "χ": "chi", "ψ": "psi", "ω": "omega",
+}  # fmt: skip
+_CAPITALS = "ΓΔΘΛΞΠΣΥΦΨΩ"  # the other ones look like Latin letters
+_ESCAPES = {
+    "\\": r"\textbackslash{}",
+    "&": r"\&",
+    "%": r"\%",
+    "$": r"\$",
+    "#": r"\#",
+    "_": r"\_",
+    "{": r"\{",
+    "}": r"\}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    "↑": r"$\uparrow$",
+    "↓": r"$\downarrow$",
+    "†": r"$\dagger$",
+    "≥": r"$\geq$",
+    "…": r"\ldots{}",
+    "’": "'",
+    "–": "--",
+    "×": r"$\times$",
+    "±": r"$\pm$",
+    "−": "$-$",
+    "≤": r"$\leq$",
+    "≈": r"$\approx$",
+    "≠": r"$\neq$",
+    "→": r"$\to$",
+    "∞": r"$\infty$",
+    **{letter: rf"$\{name}$" for letter, name in _GREEK.items()},
+    **{letter: rf"$\{_GREEK[letter.lower()].capitalize()}$" for letter in _CAPITALS},
+}
+
+
+class Column(NamedTuple):
+    """A column: its cells, each of one line or more; `group`: the heading above its own; `words`: flush left."""
+
+    head: str
+    cells: Sequence[Sequence[Text]]
+    group: str = ""
+    words: bool = False
+
+    @property
+    def width(self) -> float:
+        """In points, with the gap."""
+        lines = [len(text.text) for cell in self.cells for text in cell]
+        return max([*lines, *map(len, self.heading)]) * _LETTER + _GAP
+
+    @property
+    def heading(self) -> list[str]:
+        """The heading in lines that are hardly wider than the cells."""
+        most = max([_NARROW, *(len(text.text) for cell in self.cells for text in cell)])
+        found = [""]
+        for word in re.findall(r"[^\s/_]+[/_]*", self.head):
+            glue = "" if not found[-1] or found[-1].endswith(("/", "_")) else " "
+            if found[-1] and len(found[-1] + glue + word) > most:
+                found.append(word)
+            else:
+                found[-1] += glue + word
+        return found
+
+
+class Group(NamedTuple):
+    """Columns that follow each other, numbered from 1, below one heading; `name` is empty if they have none."""
+
+    name: str
+    first: int
+    last: int
+
+
+class Line(NamedTuple):
+    """A line of a table: its printed lines with a cell per column, and the words above them if there are any."""
+
+    printed: Sequence[Sequence[Text]]
+    title: str = ""
+
+    @property
+    def long(self) -> bool:
+        """Whether its title must be broken."""
+        return len(self.title) >= _LONG
+
+
+class Panel(NamedTuple):
+    """One tabular; `groups` are empty if all its columns have the same source."""
+
+    columns: Sequence[Column]
+    groups: Sequence[Group]
+    lines: Sequence[Line]
+
+
+class Float(NamedTuple):
+    """A table environment; its panels stand below each other."""
+
+    caption: str
+    label: str
+    panels: Sequence[Panel]
+
+
+def render_latex(table: Table, style: str = BOTH) -> str:
+    """Results beside the paper's numbers, as one float.
+
+    style: of a mean; one of `STYLES`.
+    """
+    caption = f"{_make_caption(table, make_results(table), style)} {write_line(table.facts)}".rstrip()
+    return _render(table, [_make_float(*_list_results(table, style), caption, _make_label(table))])
+
+
+def render_evidence(table: Table) -> str:
+    """Comparisons and the evidence of each claim, as one float each."""
+    blocks = [(block, _make_caption(table, block)) for block in make_comparisons(table)]
+    for claim in table.claims:
+        if claim.contrasts:
+            caption = f"{claim.sentence}: {say_claim(table, claim)}. {describe_budget(table)}"
+            blocks.append((make_evidence(table, claim), caption))
+    label = _make_label(table)
+    return _render(table, [_lay_out_block(block, said, f"{label}-{at}") for at, (block, said) in enumerate(blocks, 2)])
+
+
+def _render(table: Table, floats: Sequence[Float]) -> str:
+    """The floats, and the notes and sources as comments."""
+    remarks = [_join_lines(note) for note in (*table.notes, *table.sources)]
+    return _make_environment().get_template("table.tex").render(floats=floats, remarks=remarks)
+
+
+@cache
+def _make_environment() -> Environment:
+    """Jinja with commands as its delimiters, because LaTeX itself uses braces and percent signs."""
+    made = Environment(
+        loader=PackageLoader("paribus.reports"),
+        block_start_string=r"\BLOCK{",
+        block_end_string="}",
+        variable_start_string=r"\VAR{",
+        variable_end_string="}",
+        comment_start_string=r"\COMMENT{",
+        comment_end_string="}",
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    made.filters["escape"] = escape
+    return made
+
+
+def _make_label(table: Table) -> str:
+    return f"tab:{table.study}-{table.scale}".replace("_", "-").rstrip("-")
+
+
+def _make_caption(table: Table, block: Block, style: str = BOTH) -> str:
+    below = " ".join(said for said in block.below if said != NOT_RUN_HERE).replace(STYLES[BOTH], STYLES[style])
+    return f"{table.study}. {block.heading}. {below}"
+
+
+def _list_results(table: Table, style: str) -> tuple[list[Column], list[Column]]:
+    """(arm and n, our columns and then the paper's). A column that was not run has the paper's number alone."""
+    rows: tuple[ArmRow | AnchorRow, ...] = (*table.arms, *table.anchors)
+    stub = [
+        Column("arm", [_split_name(name_arm(format_name(table, row))) for row in rows], words=True),
+        Column("n", [[Text(NONE if row.n is None else str(row.n))] for row in rows]),
+    ]
+    ours = [
+        Column(_name_heading(table, column), [_make_cell(table, row, column, style) for row in rows], "ours")
+        for column in table.columns
+    ]
+    named = {metric: name_column(column) for column, metric in {**table.beside, **table.absent}.items()}
+    named |= {metric: name_metric(metric) for metric in (table.paper.own if table.paper else ())}
+    papers = [Column(name, [[_make_printed(row, one)] for row in rows], "paper") for one, name in named.items()]
+    return stub, [*ours, *papers]
+
+
+def _split_name(name: str) -> list[Text]:
+    """An arm, and below it what follows its name in brackets."""
+    head, found, tail = name.partition(" (")
+    return [Text(head), Text(f"({tail}")] if found else [Text(name)]
+
+
+def _name_heading(table: Table, column: str) -> str:
+    return format_heading(table, column).replace(column, name_column(column))
+
+
+def _make_cell(table: Table, row: ArmRow | AnchorRow, column: str, style: str) -> list[Text]:
+    """Mean (standard deviation), and below it the interval; or with one of them on one line."""
+    found = row.metrics.get(column)
+    mean = format_number(table, column, None if found is None else found.mean)
+    if not isinstance(found, Cell):
+        return [Text(mean)]
+    best = isinstance(row, ArmRow) and column in row.best
+    spread = "" if found.sd is None else format_number(table, column, found.sd)
+    ends = format_interval(table, column, found.ci_low, found.ci_high, space="")
+    if style != BOTH:
+        beside = f" ± {spread}" if spread and style == "sd" else f" {ends}" if style == "interval" else ""
+        return [Text((mean + beside).rstrip(), best)]
+    first = Text(mean + (f" ({spread})" if spread else ""), best)
+    return [first, Text(ends)] if ends else [first]
+
+
+def _make_printed(row: ArmRow | AnchorRow, metric: str) -> Text:
+    found = row.published.get(metric) if isinstance(row, ArmRow) else None
+    return Text(NONE if found is None else found.shown)
+
+
+def _list_columns(block: Block) -> list[Column]:
+    named = [
+        [cell._replace(text=_name_words(cell.text)) if at < block.left else cell for at, cell in enumerate(line)]
+        for line in block.lines
+    ]
+    return [
+        Column(_name_words(head), [[line[at]] for line in named], words=at < block.left)
+        for at, head in enumerate(block.header)
+    ]
+
+
+def _name_words(text: str) -> str:
+    """Columns and arms in a text as a paper prints them."""
+    return " ".join(name_column(w) if "/" in w or w.endswith("_loss") else name_arm(w) for w in text.split(" "))
+
+
+def _lay_out_block(block: Block, caption: str, label: str) -> Float:
+    """A block; if it has several columns of words, each line as words above a line of numbers."""
+    columns, end = _list_columns(block), len(block.header) - block.last
+    if block.left == 1:
+        return _make_float(columns[:1], columns[1:], caption, label)
+    words = [(*line[: block.left], *line[end:]) for line in block.lines]
+    titles = [": ".join(_name_words(text.text).partition(" (")[0] for text in line) for line in words]
+    panels = [_make_panel(panel, titles) for panel in _split([], columns[block.left : end])]
+    return Float(caption, label, panels)
+
+
+def _make_float(stub: Sequence[Column], rest: Sequence[Column], caption: str, label: str) -> Float:
+    return Float(caption, label, [_make_panel(_drop_empty(stub, panel)) for panel in _split(stub, rest)])
+
+
+def _drop_empty(stub: Sequence[Column], panel: Sequence[Column]) -> list[Column]:
+    """Stub and panel without the rows of which the panel has no number."""
+    full = [any(row[0].text != NONE for row in cells) for cells in zip(*(one.cells for one in panel), strict=True)]
+    return [column._replace(cells=list(compress(column.cells, full))) for column in (*stub, *panel)]
+
+
+def _split(stub: Sequence[Column], rest: Sequence[Column]) -> list[list[Column]]:
+    """Columns in panels that fit a line beside the stub."""
+    panels: list[list[Column]] = [[]]
+    for column in rest:
+        used = sum(one.width for one in (*stub, *panels[-1], column))
+        if panels[-1] and used > _WIDE:
+            panels.append([])
+        panels[-1].append(column)
+    return panels
+
+
+def _make_panel(columns: Sequence[Column], titles: Sequence[str] = ()) -> Panel:
+    """Columns of which every cell has the same lines; a cell with fewer than its neighbors is empty below."""
+    lines = []
+    for at, cells in enumerate(zip(*(column.cells for column in columns), strict=True)):
+        printed = list(zip_longest(*cells, fillvalue=Text("")))
+        lines.append(Line(printed, titles[at] if titles else ""))
+    return Panel(columns, _group(columns), lines)
+
+
+def _group(columns: Sequence[Column]) -> list[Group]:
+    """Which columns are ours and which the paper's; none if all are of one kind."""
+    if len({column.group for column in columns if column.group}) < 2:
+        return []
+    groups, first = [], 1
+    for name, members in groupby(columns, lambda column: column.group):
+        last = first + len(list(members)) - 1
+        groups.append(Group(name, first, last))
+        first = last + 1
+    return groups
+
+
+def escape(text: str) -> str:
+    """Text as LaTeX sets it literally; letters that its fonts lack are kept, and only some engines set them."""
+    signed = re.sub(r"(?<![\w.-])-(?=\d)", "−", _join_lines(text))
+    letters = "".join(_ESCAPES.get(letter, letter) for letter in signed)
+    return re.sub(r"(?<!\\)\$\$", "", letters)  # signs that follow each other are one formula
+
+
+def _join_lines(text: str) -> str:
+    return " ".join(text.split())

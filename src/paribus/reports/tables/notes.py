@@ -1,0 +1,264 @@
+"""The notes of a table: caveats about its columns, seeds, contrasts and tuning."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from paribus.core.files import at_scale
+from paribus.reports.tables.design import Design
+from paribus.reports.tables.evidence import Evidence
+from paribus.reports.tables.schema import About, ClaimRow, ContrastRow
+from paribus.runs.record import Record
+from paribus.sweeps.sweep import TRIAL
+from paribus.verdict.metrics import MEAN
+from paribus.verdict.power import POWER
+from paribus.verdict.sequential import FIRST, Looks
+from paribus.verdict.statistics import ALPHA, mean_sd
+from paribus.verdict.words import UNDECIDED
+
+REVISED = "Changed after results had been seen"
+_RANGE = "A range of seeds covers effects and spreads anywhere in their 80% intervals."
+_MORE = "To add seeds at a controlled error rate: `paribus run {study} scale={scale} --until-decided max_seeds={most}`."
+READ_AGAIN = 0.065  # false tables if a table is read at the full rate before seeds are added (analysis/calibrate.py)
+_REACH = 20  # seeds; a claim that needs more is not worth waiting for
+_UNCHECKED = (
+    "Not checked, because the runs were made elsewhere: that the arms differ only in what their names say, that their "
+    "budgets and texts are equal, and that the columns are sensitive to what was changed (no model from scratch). The "
+    "verdicts rest on the numbers alone."
+)
+_WORTH = 0.05  # a share of an interval's width that is worth a note
+_STUCK, _FREE = 0.01, 0.05  # above the score of a constant answer: nothing learned, something learned
+
+
+def write_notes(
+    design: Design, evidence: Evidence, about: Mapping[str, About], claims: Sequence[ClaimRow]
+) -> tuple[str, ...]:
+    """All notes, one sentence or two each."""
+    contrasts = [contrast for claim in claims for contrast in claim.contrasts]
+    open_ranges = [claim.seeds_range for claim in claims if claim.open and claim.seeds_range]
+    anew = open_ranges and design.looks is None and not design.foreign
+    return (
+        *([_UNCHECKED] if design.foreign else []),
+        *describe_revised(design),
+        *_note_columns(design, about),
+        *([f"{MEAN} averages {', '.join(evidence.find_averaged())} for each seed."] if MEAN in about else []),
+        *_note_seeds(design, evidence),
+        *_note_stuck(design, evidence),
+        *_note_contrasts(contrasts, about),
+        *([_propose(design, [least for least, _ in open_ranges])] if anew else []),
+        *_note_tuning(design),
+        *_note_overlaps(design, evidence),
+        *_note_trained(design, evidence),
+        *_note_noise_scales(design, evidence),
+        *_note_changes(evidence),
+        *evidence.notes,
+    )
+
+
+def describe_revised(design: Design) -> list[str]:
+    """What the sweep file says was changed after results had been seen."""
+    return [f"{REVISED}: {design.revised}"] if design.revised else []
+
+
+def _note_columns(design: Design, about: Mapping[str, About]) -> list[str]:
+    trial = "Two training steps show that the sweep runs, and nothing else; budgets are not compared."
+    notes = [trial] if design.scale == TRIAL else []
+    notes += [f"{column}: {one.reason}." for column, one in about.items() if one.reason is not None]
+    absent = [column for column in design.columns if column not in about]
+    return [*notes, *([f"Not run{at_scale(design.scale)}: {', '.join(absent)}."] if absent else [])]
+
+
+def _note_seeds(design: Design, evidence: Evidence) -> list[str]:
+    notes = [] if design.looks is None else [_describe_looks(design, evidence, design.looks)]
+    unit = "pre-training run" if evidence.count_pretrained() and not design.foreign else "run"
+    if single := [arm for arm in design.arms if len(evidence.done(arm)) == 1]:
+        notes.append(f"No interval, because there is only one seed: {', '.join(single)}.")
+    runs = [run for arm in design.arms for run in evidence.done(arm).values()]
+    counts = {count for run in runs for count in _count_tunings(run).values()}
+    if counts and max(counts) > 1:
+        words = " to ".join(str(count) for count in sorted({min(counts), max(counts)}))
+        notes.append(f"Task scores are means over {words} fine-tuning seeds per {unit}; n counts the {unit}s.")
+    return notes
+
+
+def _describe_looks(design: Design, evidence: Evidence, looks: Looks) -> str:
+    n = len(design.seeds)
+    level = f"{looks.level(ALPHA, n):.4f} instead of {ALPHA:.2f}"
+    settled = [f"{arm} ({len(evidence.done(arm))})" for arm in design.settled]
+    more = f" No more seeds were needed of {', '.join(settled)}." if settled else ""
+    if looks.first > FIRST:
+        more += (
+            f" A table of the first {looks.first} that was read before is a chance to err of its own: in simulations, "
+            f"up to {READ_AGAIN:.1%} of identical arms were called different in one table or the other."
+        )
+    return (
+        f"Seeds were added while claims were open. Looks after {looks.first} to at most {looks.most} seeds; the "
+        f"last was after {n}. A claim's verdict and interval use the level of the look that decided it, or of the last "
+        f"one ({level}; alpha spending of Lan and DeMets), so that all looks together keep the error rate.{more}"
+    )
+
+
+def _count_tunings(run: Record) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for task_run in run.task_runs:
+        counts[task_run.task] = counts.get(task_run.task, 0) + 1
+    return counts
+
+
+def _note_stuck(design: Design, evidence: Evidence) -> list[str]:
+    """Arms of which some fine-tuning runs learned a task and others nothing: their scores are then mostly luck."""
+    found = []
+    for column in design.columns:
+        for arm in design.arms:
+            gains = [gain for run in evidence.done(arm).values() for gain in _find_gains(run, column)]
+            if stuck := sum(gain <= _STUCK for gain in gains):
+                found += [f"{arm} {stuck} of {len(gains)} on {column}"] if max(gains) >= _FREE else []
+    if not found:
+        return []
+    listed = "; ".join(found)
+    return [
+        f"Some fine-tuning runs are no better than a constant answer, while others of the same arm are: {listed}. "
+        "Longer fine-tuning on such a task makes its scores depend less on luck."
+    ]
+
+
+def _find_gains(run: Record, column: str) -> list[float]:
+    """How far each fine-tuning run scores above the best constant answer."""
+    task, _, metric = column.partition("/")
+    least = run.baselines.get(column, {}).get("majority")
+    values = [tuning.metrics.get(metric) for tuning in run.task_runs if tuning.task == task]
+    return [] if least is None else [value - least for value in values if value is not None]
+
+
+def _propose(design: Design, least: Sequence[int]) -> str:
+    """What the ranges of seeds mean, and how to add as many as the claims within reach may need, or three.
+
+    Args:
+        least: of the ranges of the open claims.
+    """
+    near = [seeds for seeds in least if seeds <= _REACH]
+    if not near:
+        return _RANGE
+    most = max(len(design.seeds) + 3, *near)
+    return f"{_RANGE} {_MORE.format(study=design.study, scale=design.scale, most=most)}"
+
+
+def _note_contrasts(contrasts: Sequence[ContrastRow], about: Mapping[str, About]) -> list[str]:
+    """What n and the fine-tuning seeds cannot settle."""
+    notes, powers = [], []
+    for row in contrasts:
+        name, points = f"{row.pair} on {row.column}", about[row.column].unit == "points"
+        if row.detectable is not None:
+            least = _format_size(row.detectable, points)
+            if row.published is not None and abs(row.published) < row.detectable:
+                papers = _format_size(row.published, points)
+                notes.append(f"{name}: the paper's effect of {papers} is too small for n = {row.n} ({least}).")
+            elif row.verdict == UNDECIDED:
+                powers.append(f"{name} {least} (n = {row.n})")
+        if row.components is not None and row.verdict == UNDECIDED and row.components.narrower >= _WORTH:
+            share = f"{100 * row.components.narrower:.0f}%"
+            notes.append(f"{name}: more fine-tuning seeds would narrow the interval by at most {share}.")
+    if powers:
+        listed = "; ".join(dict.fromkeys(powers))
+        notes.append(f"Smallest differences that n seeds detect with a power of {100 * POWER:.0f}%: {listed}.")
+    return list(dict.fromkeys(notes))
+
+
+def _format_size(value: float, points: bool) -> str:
+    return f"{abs(value) * 100:.1f} points" if points else f"{abs(value):.3g}"
+
+
+def _note_tuning(design: Design) -> list[str]:
+    """How the arms were tuned; a value at an end of those tried may not be the best there is."""
+    if not design.tuning.arms:
+        return _note_untuned(design)
+    spec = design.tuning.spec
+    space = "; ".join(f"{key} in {text}" for key, text in spec["space"].items())
+    seeds = ", ".join(map(str, spec["seeds"]))
+    arms = {arm: found for arm in design.arms if (found := design.tuning.arms.get(arm))}
+    return [
+        f"Tuned with {spec['trials']} trials per arm ({spec['sampler']} over {space}) "
+        f"by {spec['on']} of seed {seeds}, which no column uses.",
+        *(f"{arm}: {'; '.join(found.faults)}." for arm, found in arms.items() if found.faults),
+    ]
+
+
+def _note_untuned(design: Design) -> list[str]:
+    """Arms that differ in batch or optimizer may need different rates."""
+    odd = [key for key in design.varies if key.startswith(("batch.", "optimizer")) and key != "optimizer.lr"]
+    if not odd or design.foreign or design.scale == TRIAL:
+        return []
+    return [f"No learning rate was searched for each arm: it may suit one {' or '.join(odd)} better than another."]
+
+
+def _note_overlaps(design: Design, evidence: Evidence) -> list[str]:
+    """For each task, how much of its evaluation text the arms have read; arms with equal shares are grouped."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for arm in design.arms:
+        overlaps = [run.overlap or {} for run in evidence.done(arm).values()]
+        for task in sorted({task for own in overlaps for task in own}):
+            share, _ = mean_sd([own[task] for own in overlaps if task in own])
+            found.setdefault(task, {}).setdefault(f"{100 * share:.1f}%", []).append(arm)
+    return [
+        f"Evaluation texts of {task} that also occur in the pre-training text: {_list_shares(arms)}."
+        for task, arms in sorted(found.items())
+    ]
+
+
+def _note_trained(design: Design, evidence: Evidence) -> list[str]:
+    """How many weights the arms train on a task if they differ in that; arms that train as many together."""
+    arms: dict[str, list[str]] = {}
+    for arm in design.arms:
+        counts = [tuned for run in evidence.done(arm).values() if (tuned := run.further.get("tuned"))]
+        if counts:
+            arms.setdefault(_describe_trained(counts[0]), []).append(arm)
+    return [f"Weights trained in fine-tuning: {_list_shares(arms)}."] if len(arms) > 1 else []
+
+
+def _describe_trained(tuned: Mapping[str, float]) -> str:
+    """Such as `388,524, 152,460 of them in the head`."""
+    head = tuned.get("head_parameters")
+    return f"{tuned['trained_parameters']:,}" + (f", {head:,} of them in the head" if head else "")
+
+
+def _list_shares(arms: Mapping[str, Sequence[str]]) -> str:
+    if len(arms) == 1:
+        return next(iter(arms))
+    return "; ".join(f"{share} ({', '.join(names)})" for share, names in arms.items())
+
+
+def _note_changes(evidence: Evidence) -> list[str]:
+    done = [run for arm in evidence.runs for run in evidence.done(arm).values()]
+    odd = sum(run.changed for run in done)
+    tree = "were made from a tree with uncommitted changes, so that their commit does not say what ran"
+    return [f"{odd} of {len(done)} runs {tree}."] if odd else []
+
+
+def _note_noise_scales(design: Design, evidence: Evidence) -> list[str]:
+    """The gradient noise scale of each arm that measured it, over its seeds."""
+    described = []
+    for arm in design.arms:
+        found = [run.realised.get("noise_scale") for run in evidence.done(arm).values()]
+        if measured := [scale for scale in found if scale and scale["measured"]]:
+            described.append(f"{arm} {_describe_noise(measured)}")
+    if not described:
+        return []
+    about = "Gradient noise scale (McCandlish et al. 2018, appendix A), second half of training"
+    meaning = "Below it, a larger batch costs few extra examples; above it, a larger batch saves few steps."
+    return [f"{about}: {'; '.join(described)}. {meaning}"]
+
+
+def _describe_noise(measured: Sequence[Mapping[str, float]]) -> str:
+    """Such as `64 sequences (3,900 tokens; batch 16)`: the seeds' mean noise over their mean signal."""
+    noise, signal = (math.fsum(scale[key] for scale in measured) for key in ("noise", "signal"))
+    batch, length = (mean_sd([scale[key] for scale in measured])[0] for key in ("batch", "tokens_per_sequence"))
+    if noise <= 0.0 or signal <= 0.0:
+        return f"not measurable (batch {batch:.4g}: noise hides the gradient)"
+    ratio = noise / signal
+    return f"{_two_digits(ratio)} sequences ({_two_digits(ratio * length)} tokens; batch {batch:.4g})"
+
+
+def _two_digits(value: float) -> str:
+    """The measurement allows no more."""
+    return f"{float(f'{value:.2g}'):,.4g}" if value < 100 else f"{float(f'{value:.2g}'):,.0f}"

@@ -1,0 +1,102 @@
+"""A drawing, a metric, a verdict word and an anchor row are each added from the outside, by one file."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from fake_records import LOSS, TASK, design, make_table, study
+from paribus.reports import plots
+
+from paribus.core.registry import Registry
+from paribus.reports.plots.drawing import DRAWINGS
+from paribus.reports.site.index import render_index
+from paribus.reports.tables.files import render_texts
+from paribus.verdict import metrics, words
+from paribus.verdict.metrics import METRICS
+from paribus.verdict.ruling import Ruling, combine
+from paribus.verdict.words import WORDS, judge
+
+Add = Callable[[object, str, str], None]
+
+
+@pytest.fixture
+def add(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Add]:
+    """Put one file into a package, as its only change."""
+
+    def write(package: object, name: str, text: str) -> None:
+        (tmp_path / f"{name}.py").write_text(text)
+        monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path)])  # type: ignore[attr-defined]
+
+    for registry in (DRAWINGS, METRICS, WORDS):
+        registry.all()
+        monkeypatch.setattr(registry, "_items", dict(registry._items))  # type: ignore[attr-defined]
+    yield write
+    for path in tmp_path.glob("*.py"):
+        for name in [name for name in sys.modules if name.endswith(f".{path.stem}")]:
+            del sys.modules[name]
+
+
+def test_a_drawing_is_one_file(add: Add) -> None:
+    add(plots, "seeds_plot", """
+from paribus.reports.plots.drawing import DRAWINGS, Drawing
+from paribus.reports.plots.panel import Panel
+
+def draw(axes):
+    axes.plot([1, 2], [3, 4])
+
+DRAWINGS.add(Drawing("seeds", "number of seeds", lambda view: [Panel("seeds", "seeds!", 1.5, draw)]))
+""")  # fmt: skip
+    texts = render_texts(make_table(design(), study()))
+    assert "seeds!" in texts["seeds.svg"]
+    assert "<h2>Number of seeds</h2>" in texts["table.html"]
+    assert texts["table.html"].index("Effect sizes") < texts["table.html"].index("Number of seeds")
+
+
+def test_a_column_is_one_file(add: Add) -> None:
+    add(metrics, "giga_flops", """
+from paribus.verdict.metrics import METRICS, Metric
+
+METRICS.add(Metric("giga_flops", lower_is_better=True, decimals=1, read=lambda run: run.budget["flops"] / 1e9))
+""")  # fmt: skip
+    asked = design(columns=(LOSS, "giga_flops"), claims=("dynamic > static_x10 on giga_flops",), published={})
+    table = make_table(asked, study())
+    text = render_texts(table)["table.md"]
+    assert "giga_flops ↓" in text
+    assert "1000.0 (0.0) [1000.0, 1000.0]" in text
+    assert table.claims[0].contrasts[0].difference == 0.0
+
+
+def test_a_verdict_word_is_one_file(add: Add) -> None:
+    add(words, "reversed_word", """
+from paribus.verdict.words import WORDS, Word
+
+WORDS.add(Word("reversed", 5, lambda relation, low, high, margin: high < -1.0, "down", "purple"))
+""")  # fmt: skip
+    assert (judge(">", -3.0, -2.0, 0.0), judge(">", -0.5, -0.2, 0.0)) == ("reversed", "contradicted")
+    assert combine([Ruling("contradicted"), Ruling("reversed")]).verdict == "reversed"
+    table = make_table(design(), study())
+    contrast = replace(table.claims[0].contrasts[0], verdict="reversed")
+    claim = replace(table.claims[0], verdict="reversed", contrasts=(contrast,))
+    texts = render_texts(replace(table, claims=(claim,)))
+    assert "▼ reversed" in texts["effects.svg"]
+    assert ".v-reversed { color: purple; }" in texts["table.html"]
+    assert '<option value="reversed">' in render_index([], {}, []).decode()
+
+
+def test_an_anchor_row_needs_no_file() -> None:
+    records = [r | {"baselines": {TASK: {"coin_toss": 0.5}}} for r in study()]
+    (row,) = (row for row in make_table(design(), records).anchors if row.n is None)
+    assert row.name == "coin toss"
+
+
+def test_a_registry_replaces_by_name_and_sorts_by_rank() -> None:
+    registry: Registry[words.Word] = Registry("paribus.verdict.words")
+    for word in (words.Word("b", 1, rank=1), words.Word("a", 1, rank=1), words.Word("c", 1), words.Word("c", 2)):
+        registry.add(word)
+    assert [word.name for word in registry.all()] == ["c", "a", "b"]
+    assert registry.get("c") == words.Word("c", 2)
+    assert registry.get("d") is None
