@@ -33,7 +33,7 @@ from paribus.models.network import Batch, Network, Outputs, State
 
 if TYPE_CHECKING:
     from paribus.data.tokens.vocabulary import Vocabulary
-    from paribus.models.bert import BertShape
+    from paribus.models.bert import Bert
 
 KINDS: dict[str, tuple[Any, Any]] = {
     "bert": (BertConfig, BertModel),
@@ -52,9 +52,9 @@ class Encoder(Network):
     so that they start from its bits.
     """
 
-    def __init__(self, spec: BertShape, vocabulary: Vocabulary) -> None:
+    def __init__(self, spec: Bert, vocabulary: Vocabulary) -> None:
         super().__init__(spec, vocabulary, spec.hidden, spec.layers)
-        self.spec: BertShape = spec
+        self.spec: Bert = spec
         self.left = spec.attention == "left"
         self.first_position = 0 if spec.family == "bert" else vocabulary.pad + 1  # RoBERTa counts from the padding id
         self.arguments = _config_arguments(spec, vocabulary, self.first_position)
@@ -269,7 +269,7 @@ def load_foreign(network: Network, folder: Path) -> None:
         quiet.set_verbosity(level)
 
 
-def _config_arguments(spec: BertShape, vocabulary: Vocabulary, first_position: int) -> dict[str, Any]:
+def _config_arguments(spec: Bert, vocabulary: Vocabulary, first_position: int) -> dict[str, Any]:
     """The arguments that the configs of `transformers` have in common."""
     return {
         "vocab_size": vocabulary.size,
@@ -291,7 +291,7 @@ def _config_arguments(spec: BertShape, vocabulary: Vocabulary, first_position: i
     }
 
 
-def _make_projected(embeddings: nn.Module, spec: BertShape) -> nn.Module:
+def _make_projected(embeddings: nn.Module, spec: Bert) -> nn.Module:
     """Embeddings whose width a matrix changes to that of the layers, after their LayerNorm (ALBERT, section 3.1)."""
 
     def project(module: Any, _: object, hidden_BLE: Tensor) -> Tensor:
