@@ -116,7 +116,7 @@ class TextToText(Network):
                 yield kind, name
 
     def restore_sharing(self) -> None:
-        """Give the decoder the encoder's self-attention, feed-forward networks and norms, with what was added to each."""
+        """Give the decoder the self-attention, feed-forward networks and norms of the encoder, with what was put in."""
         if self.spec.architecture != "encoder_decoder_shared":
             return
         encoder, decoder = self.backbone.encoder, self.backbone.decoder
