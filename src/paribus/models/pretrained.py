@@ -62,9 +62,9 @@ class Foreign(Bert):
         }
 
     def load(self, network: Network, folder: Path) -> None:
-        from paribus.models.encoder import load_foreign
+        from paribus.models import checkpoint
 
-        load_foreign(network, folder)
+        checkpoint.load_foreign(network, folder)
 
 
 @dataclass(frozen=True)
@@ -327,6 +327,7 @@ def _build_from_run(folder: Path, part: str) -> Any:
 
 
 def _hash(path: Path) -> str:
+    """Of a large file, read again only if its size or time has changed."""
     stat = path.stat()
     return _hashed(path.resolve(), stat.st_size, stat.st_mtime_ns)
 
