@@ -155,6 +155,13 @@ def find_pooler(network: Network, folder: Path) -> dict[str, Tensor] | None:
     return _read_linear(network.pair_parts["pooler"], folder)
 
 
+def load_pooler(network: Network, folder: Path) -> dict[str, Tensor]:
+    """{"weight", "bias"} of the pooler that `save` wrote beside the network. Raises UserError if there is none."""
+    if (pooler := find_pooler(network, folder)) is None:
+        raise UserError(f"{folder / WEIGHTS} holds no pooler", "set finetune.head.pooler=fresh, or pre-train on pairs")
+    return pooler
+
+
 def fresh_pooler(network: Network, seed: int) -> dict[str, Tensor]:
     """{"weight", "bias"} of a pooler with initial weights."""
     linear = nn.Linear(network.width, network.width)
@@ -178,6 +185,13 @@ def load_pair_head(network: Network, head: nn.Module, folder: Path, classifier: 
     return filled == ["pooler", "classifier"]
 
 
+def load_written_head(network: Network, folder: Path) -> dict[str, Tensor] | None:
+    """{"weight": [V, D]} of the head of a network that writes; None if the head is tied to the table."""
+    name = network.head_parts["weight"]
+    with safe_open(folder / WEIGHTS, framework="pt") as file:
+        return {"weight": file.get_tensor(name)} if name in file.keys() else None  # noqa: SIM118 (no mapping)
+
+
 def _read_linear(name: str, folder: Path) -> dict[str, Tensor] | None:
     """{"weight", "bias"} of a linear layer of a head; a checkpoint of the bare model has no prefix."""
     with safe_open(folder / WEIGHTS, framework="pt") as file:
@@ -185,20 +199,6 @@ def _read_linear(name: str, folder: Path) -> dict[str, Tensor] | None:
             if f"{known}.weight" in file.keys():  # noqa: SIM118 (no mapping)
                 return {part: file.get_tensor(f"{known}.{part}").float() for part in ("weight", "bias")}
     return None
-
-
-def load_pooler(network: Network, folder: Path) -> dict[str, Tensor]:
-    """{"weight", "bias"} of the pooler that `save` wrote beside the network. Raises UserError if there is none."""
-    if (pooler := find_pooler(network, folder)) is None:
-        raise UserError(f"{folder / WEIGHTS} holds no pooler", "set finetune.head.pooler=fresh, or pre-train on pairs")
-    return pooler
-
-
-def load_written_head(network: Network, folder: Path) -> dict[str, Tensor] | None:
-    """{"weight": [V, D]} of the head of a network that writes; None if the head is tied to the table."""
-    name = network.head_parts["weight"]
-    with safe_open(folder / WEIGHTS, framework="pt") as file:
-        return {"weight": file.get_tensor(name)} if name in file.keys() else None  # noqa: SIM118 (no mapping)
 
 
 def _misfit(path: Path, why: str) -> UserError:
