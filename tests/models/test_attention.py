@@ -14,7 +14,7 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.models.t5.modeling_t5 import T5DenseActDense, T5DenseGatedActDense, T5LayerNorm
 
 from paribus.models.attention import attend
-from paribus.models.text_to_text import LEAN, slim
+from paribus.models.text_to_text import LEAN, use_lean_modules
 
 B, H, L, S, E = 2, 3, 5, 7, 4
 
@@ -108,7 +108,7 @@ def test_lean_parts_are_the_librarys(kind: Any) -> None:
     expected.pow(2).sum().backward()
     weights = [weight.grad.clone() for weight in theirs.parameters()]
     theirs.zero_grad()
-    slim(theirs)
+    use_lean_modules(theirs)
     assert type(theirs) is LEAN[kind]
     written = theirs(given[1])
     written.pow(2).sum().backward()
@@ -120,7 +120,7 @@ def test_lean_parts_are_the_librarys(kind: Any) -> None:
 
 def test_under_autocast_a_norm_has_the_type_of_what_reads_it() -> None:
     norm = T5LayerNorm(8)
-    slim(norm)
+    use_lean_modules(norm)
     with torch.autocast("cpu", torch.bfloat16):
         assert norm(torch.randn(2, 8)).dtype == torch.bfloat16
     assert norm(torch.randn(2, 8)).dtype == torch.float32

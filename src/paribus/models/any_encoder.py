@@ -116,9 +116,9 @@ class AnyEncoder(ModelSpec):
         return network
 
     def load(self, network: Network, folder: Path) -> None:
-        from paribus.models.encoder import load_foreign
+        from paribus.models import checkpoint
 
-        load_foreign(network, folder)
+        checkpoint.load_foreign(network, folder)
 
     def forward_flops(self, tokens: float, length: float, written: float = 0.0, rows: float = 0.0) -> float:
         """As `Shape.forward_flops`, counted in one forward pass of a row; rows count as full."""

@@ -70,11 +70,12 @@ def read_facts(config: PretrainedConfig) -> EncoderFacts:
     if stack is None or groups not in (1, config.num_hidden_layers):
         raise UserError(f"the layers of this {config.model_type} are not one list", "give another checkpoint")
 
-    positions = int(config.max_position_embeddings)
     tables = [module for name, module in base.named_modules() if name.endswith("position_embeddings")]
     if tables and isinstance(table := tables[0], nn.Embedding):
         # Kinds that count from the padding id leave out the rows up to it
         positions = table.num_embeddings - (0 if table.padding_idx is None else table.padding_idx + 1)
+    else:
+        positions = int(config.max_position_embeddings)
 
     head = _find_head(model, width)
     activations = {type(ACT2FN[name]): name for name in ("gelu", "gelu_new", "silu", "relu")}

@@ -1,18 +1,15 @@
-"""The shape of BERT-style encoders.
-
-BERT-style encoders as plain settings; torch is imported when one is built.
-"""
+"""BERT-style encoders as plain settings; torch is imported when one is built."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from paribus.core.errors import UserError
 from paribus.core.settings import within
 from paribus.models.change import Change
-from paribus.models.spec import ModelSpec, Shape
+from paribus.models.spec import ModelSpec
 
 if TYPE_CHECKING:
     from paribus.data.tokens.vocabulary import Vocabulary
@@ -26,8 +23,8 @@ SHARINGS = ("none", "all", "attention", "ffn")
 
 
 @dataclass(frozen=True)
-class BertShape(Shape):
-    """Size and shape of an encoder (BERT, arXiv 1810.04805, section 3).
+class Bert(ModelSpec):
+    """An encoder in the shape of BERT (arXiv 1810.04805, section 3), with initial weights.
 
     `norm="post"` is BERT; `norm="pre"` puts the LayerNorm before each sublayer and one at the end
     (arXiv 2002.04745). `embedding` is the width of the embeddings, which one matrix projects to `hidden` after their
@@ -52,6 +49,7 @@ class BertShape(Shape):
     sharing: str = "none"
     groups: int = 1
     changes: Mapping[str, Change] = field(default_factory=dict, hash=False)
+    semantics: ClassVar[int] = 1
     unset_values: ClassVar[Mapping[str, Any]] = {"changes": {}}
 
     def __post_init__(self) -> None:
@@ -66,11 +64,6 @@ class BertShape(Shape):
                 raise UserError(f"model.{key}={value} is unknown", f"use {' or '.join(known)}")
         if self.embedding is not None and self.embedding < 1:
             raise UserError(f"model.embedding={self.embedding} is below 1", "give a width, or null for model.hidden")
-        self._check_sharing()
-        for change in self.changes.values():
-            change.check(self)
-
-    def _check_sharing(self) -> None:
         if self.sharing not in SHARINGS:
             raise UserError(f"model.sharing={self.sharing} is unknown", f"use {', '.join(SHARINGS)}")
         if not 1 <= self.groups <= self.layers:
@@ -79,6 +72,8 @@ class BertShape(Shape):
             )
         if self.groups > 1 and self.sharing == "none":
             raise UserError(f"model.groups={self.groups} needs sharing", "set model.sharing=all, attention or ffn")
+        for change in self.changes.values():
+            change.check(self)
 
     @property
     def family(self) -> str:
@@ -114,10 +109,6 @@ class BertShape(Shape):
                 f"{key}={length} exceeds model.positions={self.positions}", "shorten it or raise the positions"
             )
 
-    def one_side(self, side: str) -> Self:
-        """One of the two encoders of a two-way model."""
-        return replace(self, attention=side)
-
     def matmul_parameters(self) -> int:
         """Weights by which every token is multiplied, counted once per use: the layers, shared ones too, and the
         projection of the embeddings; without embeddings and heads.
@@ -128,23 +119,16 @@ class BertShape(Shape):
     def forward_flops(self, tokens: float, length: float, written: float = 0.0, rows: float = 0.0) -> float:
         """As `Shape.forward_flops`; an encoder writes nothing, and rows count as full."""
         if self.attention == "two_way":
-            return len(SIDES) * self.one_side("left").forward_flops(tokens, length, written, rows)
+            return len(SIDES) * replace(self, attention="left").forward_flops(tokens, length, written, rows)
         seen = length if self.attention == "full" else (length + 1) / 2
         further = sum(change.forward_flops(self, tokens, length) for change in self.changes.values())
         return tokens * (2.0 * self.matmul_parameters() + 4.0 * self.layers * seen * self.hidden) + further
-
-
-@dataclass(frozen=True)
-class Bert(BertShape, ModelSpec):
-    """An encoder in the shape of BERT (arXiv 1810.04805, section 3), with initial weights."""
-
-    semantics: ClassVar[int] = 1
 
     def build(self, vocabulary: Vocabulary, seed: int) -> Network:
         from paribus.models.two_way import TwoWay
 
         if self.attention == "two_way":
-            encoders = {side: self.one_side(side).build_one(vocabulary, seed) for side in SIDES}
+            encoders = {side: replace(self, attention=side).build_one(vocabulary, seed) for side in SIDES}
             return TwoWay(self, vocabulary, encoders)
         return self.build_one(vocabulary, seed)
 

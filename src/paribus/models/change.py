@@ -13,7 +13,7 @@ from paribus.core.errors import UserError
 
 if TYPE_CHECKING:
     from paribus.models.attention import Score
-    from paribus.models.bert import BertShape
+    from paribus.models.bert import Bert
     from paribus.models.encoder import Encoder
 
 ROFORMER_BASE: Final = 10000.0
@@ -24,21 +24,21 @@ class Change:
 
     semantics: ClassVar[int] = 1
 
-    def check(self, shape: BertShape) -> None:
+    def check(self, shape: Bert) -> None:
         """Raise UserError for a shape that the change does not fit."""
 
     def alter(self, encoder: Encoder) -> None:
         """Replace modules of a new encoder, before its initial weights are drawn."""
 
-    def score(self, shape: BertShape) -> Score | None:
+    def score(self, shape: Bert) -> Score | None:
         """What every layer does to its queries and keys before they are multiplied; None for nothing."""
         return None
 
-    def forward_flops(self, shape: BertShape, tokens: float, length: float) -> float:
+    def forward_flops(self, shape: Bert, tokens: float, length: float) -> float:
         """Floating-point operations beyond those of BERT's own layers in a forward pass over `tokens` tokens."""
         return 0.0
 
-    def lacks_class(self, shape: BertShape) -> str | None:
+    def lacks_class(self, shape: Bert) -> str | None:
         """Why `transformers` has no class for the changed encoder; None if it has one."""
         return f"transformers has no class for an encoder with {type(self).__name__}"
 
@@ -57,7 +57,7 @@ class Rotary(Change):
         if not self.base > 1:
             raise UserError(f"model.changes.position.base={self.base} is not above 1", "give 10000, RoFormer's")
 
-    def check(self, shape: BertShape) -> None:
+    def check(self, shape: Bert) -> None:
         if (width := shape.hidden // shape.heads) % 2:
             cause = f"model.position=rotary rotates pairs of features, but each head has {width}"
             raise UserError(cause, "choose model.hidden and model.heads so that hidden / heads is even")
@@ -67,16 +67,16 @@ class Rotary(Change):
 
         encoder.backbone.embeddings.position_embeddings = NoPositions()
 
-    def score(self, shape: BertShape) -> Score:
+    def score(self, shape: Bert) -> Score:
         from paribus.models.rotary import RotaryScore
 
         return RotaryScore(shape.hidden // shape.heads, float(self.base))
 
-    def forward_flops(self, shape: BertShape, tokens: float, length: float) -> float:
+    def forward_flops(self, shape: Bert, tokens: float, length: float) -> float:
         """Each of the queries' and keys' pairs takes four products and two sums."""
         return tokens * shape.layers * 2 * shape.hidden * 3.0
 
-    def lacks_class(self, shape: BertShape) -> str | None:
+    def lacks_class(self, shape: Bert) -> str | None:
         if shape.norm == "pre":
             return "transformers has no class for a pre-LN encoder with rotary positions"
         return None if self.base == ROFORMER_BASE else f"RoFormer in transformers rotates with base {ROFORMER_BASE:g}"

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
+from transformers.utils import logging
 
 from paribus.core.checksums import check_folder, seal_folder
 from paribus.core.errors import UserError
@@ -68,10 +70,36 @@ def load(network: Network, folder: Path) -> None:
         unknown = {name for name in file if network.owns(name)} - set(names.values())
         network.backbone.load_state_dict(tensors | {name: file[name] for name in unknown})
     except (SafetensorError, RuntimeError) as error:
-        raise unfit(path, str(error)) from error
+        raise _misfit(path, str(error)) from error
     loaded = network.backbone.state_dict()
     if odd := [name for name, tensor in tensors.items() if not torch.equal(tensor, loaded[name].to(tensor))]:
-        raise unfit(path, f"{odd[0]} differs from a layer that shares it")
+        raise _misfit(path, f"{odd[0]} differs from a layer that shares it")
+
+
+def load_foreign(network: Network, folder: Path) -> None:
+    """Fill a network with the weights of others, read by the `transformers` class of its backbone.
+
+    Raises UserError for weights that are missing or have another shape.
+    """
+    logs: Any = logging
+    level = logs.get_verbosity()
+    logs.set_verbosity_error()
+    logs.disable_progress_bar()
+    try:
+        theirs, report = type(network.backbone).from_pretrained(
+            str(folder), use_safetensors=True, local_files_only=True, output_loading_info=True
+        )
+        ours = network.backbone.state_dict()
+        fixed = {name for name, parameter in network.backbone.named_parameters() if not parameter.requires_grad}
+        # The class itself makes a table of sinusoids
+        if missing := (ours.keys() - fixed) & set(report["missing_keys"]):
+            raise RuntimeError(f"without {min(missing)}")
+        weights = theirs.float().state_dict()
+        network.backbone.load_state_dict({name: tensor for name, tensor in weights.items() if "pooler." not in name})
+    except (OSError, ValueError, SafetensorError, RuntimeError) as error:
+        raise _misfit(folder / WEIGHTS, str(error)) from error
+    finally:
+        logs.set_verbosity(level)
 
 
 def load_head(network: Network, head: nn.Module, folder: Path) -> bool:
@@ -119,12 +147,19 @@ def load_further(parts: Mapping[str, nn.Module], folder: Path) -> None:
             try:
                 module.load_state_dict(weights)
             except RuntimeError as error:
-                raise unfit(folder / HEADS, str(error)) from error
+                raise _misfit(folder / HEADS, str(error)) from error
 
 
 def find_pooler(network: Network, folder: Path) -> dict[str, Tensor] | None:
     """{"weight", "bias"} of the pooler of a checkpoint, ours or that of others, if it has one."""
     return _read_linear(network.pair_parts["pooler"], folder)
+
+
+def load_pooler(network: Network, folder: Path) -> dict[str, Tensor]:
+    """{"weight", "bias"} of the pooler that `save` wrote beside the network. Raises UserError if there is none."""
+    if (pooler := find_pooler(network, folder)) is None:
+        raise UserError(f"{folder / WEIGHTS} holds no pooler", "set finetune.head.pooler=fresh, or pre-train on pairs")
+    return pooler
 
 
 def fresh_pooler(network: Network, seed: int) -> dict[str, Tensor]:
@@ -150,6 +185,13 @@ def load_pair_head(network: Network, head: nn.Module, folder: Path, classifier: 
     return filled == ["pooler", "classifier"]
 
 
+def load_written_head(network: Network, folder: Path) -> dict[str, Tensor] | None:
+    """{"weight": [V, D]} of the head of a network that writes; None if the head is tied to the table."""
+    name = network.head_parts["weight"]
+    with safe_open(folder / WEIGHTS, framework="pt") as file:
+        return {"weight": file.get_tensor(name)} if name in file.keys() else None  # noqa: SIM118 (no mapping)
+
+
 def _read_linear(name: str, folder: Path) -> dict[str, Tensor] | None:
     """{"weight", "bias"} of a linear layer of a head; a checkpoint of the bare model has no prefix."""
     with safe_open(folder / WEIGHTS, framework="pt") as file:
@@ -159,21 +201,7 @@ def _read_linear(name: str, folder: Path) -> dict[str, Tensor] | None:
     return None
 
 
-def load_pooler(network: Network, folder: Path) -> dict[str, Tensor]:
-    """{"weight", "bias"} of the pooler that `save` wrote beside the network. Raises UserError if there is none."""
-    if (pooler := find_pooler(network, folder)) is None:
-        raise UserError(f"{folder / WEIGHTS} holds no pooler", "set finetune.head.pooler=fresh, or pre-train on pairs")
-    return pooler
-
-
-def load_written_head(network: Network, folder: Path) -> dict[str, Tensor] | None:
-    """{"weight": [V, D]} of the head of a network that writes; None if the head is tied to the table."""
-    name = network.head_parts["weight"]
-    with safe_open(folder / WEIGHTS, framework="pt") as file:
-        return {"weight": file.get_tensor(name)} if name in file.keys() else None  # noqa: SIM118 (no mapping)
-
-
-def unfit(path: Path, why: str) -> UserError:
+def _misfit(path: Path, why: str) -> UserError:
     """The error for weights that are not those of the network."""
     return UserError(f"{path} does not fit the model ({' '.join(why.split())[:160]})", "use its own config")
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-from safetensors import SafetensorError
 from torch import Tensor, nn
 from transformers import (
     AlbertConfig,
@@ -21,11 +19,8 @@ from transformers import (
     RobertaPreLayerNormModel,
     RoFormerConfig,
 )
-from transformers.utils import logging
 
-from paribus.core.hub import WEIGHTS
 from paribus.models.attention import kernel
-from paribus.models.checkpoint import unfit
 from paribus.models.encoder_names import ALBERT, ELECTRA, ROFORMER, layout_of, tensor_names
 from paribus.models.generation import RowWriter
 from paribus.models.last_layer import ReadPositions, allow_positions, computing_only, find_positions
@@ -33,7 +28,7 @@ from paribus.models.network import Batch, Network, Outputs, State
 
 if TYPE_CHECKING:
     from paribus.data.tokens.vocabulary import Vocabulary
-    from paribus.models.bert import BertShape
+    from paribus.models.bert import Bert
 
 KINDS: dict[str, tuple[Any, Any]] = {
     "bert": (BertConfig, BertModel),
@@ -52,9 +47,9 @@ class Encoder(Network):
     so that they start from its bits.
     """
 
-    def __init__(self, spec: BertShape, vocabulary: Vocabulary) -> None:
+    def __init__(self, spec: Bert, vocabulary: Vocabulary) -> None:
         super().__init__(spec, vocabulary, spec.hidden, spec.layers)
-        self.spec: BertShape = spec
+        self.spec: Bert = spec
         self.left = spec.attention == "left"
         self.first_position = 0 if spec.family == "bert" else vocabulary.pad + 1  # RoBERTa counts from the padding id
         self.arguments = _config_arguments(spec, vocabulary, self.first_position)
@@ -63,7 +58,9 @@ class Encoder(Network):
         self.norm_eps = float(self.backbone.config.layer_norm_eps)
         if spec.table_width != spec.hidden:
             narrow = config(**self.arguments | {"hidden_size": spec.table_width})
-            self.backbone.embeddings = _make_projected(type(self.backbone.embeddings)(narrow), spec)
+            self.backbone.embeddings = type(self.backbone.embeddings)(narrow)
+            self.backbone.embeddings.projection = nn.Linear(spec.table_width, spec.hidden)
+            self.backbone.embeddings.register_forward_hook(_project)
         for change in spec.changes.values():
             change.alter(self)
         self.scores = [score for change in spec.changes.values() if (score := change.score(spec)) is not None]
@@ -221,55 +218,7 @@ class Encoder(Network):
         return layout_of(self.spec).pair
 
 
-class _EncoderWriter(RowWriter):
-    """A bidirectional encoder fills a mask after what is written (UniLM, arXiv 1905.03197, section 2.5); a
-    left-to-right one predicts the next token.
-    """
-
-    def __init__(self, encoder: Encoder, batch: Batch, most: int) -> None:
-        super().__init__(batch["ids_BL"], batch["source_length_B"], most, encoder.vocabulary.pad)
-        self.encoder, self.source_B1 = encoder, batch["source_length_B"][:, None]
-
-    def read(self) -> Tensor:
-        last_B = self.length_B - 1 if self.encoder.left else self.length_B
-        ids_BL = self.ids_BL[:, : int(last_B.max()) + 1]
-        behind_BL = (torch.arange(ids_BL.shape[1], device=ids_BL.device) - self.source_B1 + 1).clamp(min=0)
-        place_B = self.row_B * ids_BL.shape[1] + last_B
-        batch = {"ids_BL": ids_BL, "length_B": last_B + 1, "part_BL": behind_BL.clamp(max=1), "full": False}
-        if not self.encoder.left:
-            ids_BL[self.row_B, last_B] = self.encoder.vocabulary.mask
-            batch["rank_BL"] = behind_BL
-        outputs: Outputs = self.encoder({**batch, "read_P": place_B})
-        return outputs.at(place_B)
-
-
-def load_foreign(network: Network, folder: Path) -> None:
-    """Fill a network with the weights of others, read by the `transformers` class of its backbone.
-
-    Raises UserError for weights that are missing or have another shape.
-    """
-    quiet: Any = logging
-    level = quiet.get_verbosity()
-    quiet.set_verbosity_error()
-    quiet.disable_progress_bar()
-    try:
-        theirs, report = type(network.backbone).from_pretrained(
-            str(folder), use_safetensors=True, local_files_only=True, output_loading_info=True
-        )
-        ours = network.backbone.state_dict()
-        fixed = {name for name, parameter in network.backbone.named_parameters() if not parameter.requires_grad}
-        # The class itself makes a table of sinusoids
-        if missing := (ours.keys() - fixed) & set(report["missing_keys"]):
-            raise RuntimeError(f"without {min(missing)}")
-        weights = theirs.float().state_dict()
-        network.backbone.load_state_dict({name: tensor for name, tensor in weights.items() if "pooler." not in name})
-    except (OSError, ValueError, SafetensorError, RuntimeError) as error:
-        raise unfit(folder / WEIGHTS, str(error)) from error
-    finally:
-        quiet.set_verbosity(level)
-
-
-def _config_arguments(spec: BertShape, vocabulary: Vocabulary, first_position: int) -> dict[str, Any]:
+def _config_arguments(spec: Bert, vocabulary: Vocabulary, first_position: int) -> dict[str, Any]:
     """The arguments that the configs of `transformers` have in common."""
     return {
         "vocab_size": vocabulary.size,
@@ -291,13 +240,29 @@ def _config_arguments(spec: BertShape, vocabulary: Vocabulary, first_position: i
     }
 
 
-def _make_projected(embeddings: nn.Module, spec: BertShape) -> nn.Module:
-    """Embeddings whose width a matrix changes to that of the layers, after their LayerNorm (ALBERT, section 3.1)."""
+def _project(embeddings: Any, _: object, hidden_BLE: Tensor) -> Tensor:
+    """Embeddings of their own width in that of the layers; the matrix follows their LayerNorm (ALBERT, section 3.1)."""
+    projected_BLD: Tensor = embeddings.projection(hidden_BLE)
+    return projected_BLD
 
-    def project(module: Any, _: object, hidden_BLE: Tensor) -> Tensor:
-        projected_BLD: Tensor = module.projection(hidden_BLE)
-        return projected_BLD
 
-    embeddings.projection = nn.Linear(spec.table_width, spec.hidden)
-    embeddings.register_forward_hook(project)
-    return embeddings
+class _EncoderWriter(RowWriter):
+    """A bidirectional encoder fills a mask after what is written (UniLM, arXiv 1905.03197, section 2.5); a
+    left-to-right one predicts the next token.
+    """
+
+    def __init__(self, encoder: Encoder, batch: Batch, most: int) -> None:
+        super().__init__(batch["ids_BL"], batch["source_length_B"], most, encoder.vocabulary.pad)
+        self.encoder, self.source_B1 = encoder, batch["source_length_B"][:, None]
+
+    def read(self) -> Tensor:
+        last_B = self.length_B - 1 if self.encoder.left else self.length_B
+        ids_BL = self.ids_BL[:, : int(last_B.max()) + 1]
+        behind_BL = (torch.arange(ids_BL.shape[1], device=ids_BL.device) - self.source_B1 + 1).clamp(min=0)
+        place_B = self.row_B * ids_BL.shape[1] + last_B
+        batch = {"ids_BL": ids_BL, "length_B": last_B + 1, "part_BL": behind_BL.clamp(max=1), "full": False}
+        if not self.encoder.left:
+            ids_BL[self.row_B, last_B] = self.encoder.vocabulary.mask
+            batch["rank_BL"] = behind_BL
+        outputs: Outputs = self.encoder({**batch, "read_P": place_B})
+        return outputs.at(place_B)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from paribus.models.bert import BertShape
+    from paribus.models.bert import Bert
 
 
 def pair_names(prefix: str) -> dict[str, str]:
@@ -92,7 +92,7 @@ _ALBERT_PARTS = {  # in a layer: BERT's beginning of a name, and ALBERT's
 }
 
 
-def layout_of(spec: BertShape) -> Layout:
+def layout_of(spec: Bert) -> Layout:
     """The layout of an encoder's checkpoint.
 
     One width is BERT's model. Narrow embeddings are ALBERT's if whole layers are shared and see both sides, else
@@ -110,7 +110,7 @@ def layout_of(spec: BertShape) -> Layout:
     return ALBERT if albert else ELECTRA
 
 
-def tensor_names(spec: BertShape, names: Iterable[str]) -> dict[str, str]:
+def tensor_names(spec: Bert, names: Iterable[str]) -> dict[str, str]:
     """{name in the backbone: name in `transformers`}; weights that layers share have one name in ALBERT."""
     layout = layout_of(spec)
     theirs: dict[str, str] = {}
@@ -124,7 +124,7 @@ def tensor_names(spec: BertShape, names: Iterable[str]) -> dict[str, str]:
     return theirs
 
 
-def _albert_name(spec: BertShape, name: str) -> str:
+def _albert_name(spec: Bert, name: str) -> str:
     """ALBERT has a stack of groups of layers, and its own names for what is in a layer."""
     match = re.fullmatch(r"encoder\.layer\.(\d+)\.(.*)", name)
     if match is None:

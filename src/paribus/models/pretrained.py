@@ -10,7 +10,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from paribus.core import hub as source
+from paribus.core import hub
 from paribus.core.errors import UserError
 from paribus.core.settings import within
 from paribus.models.any_encoder import KINDS, AnyEncoder
@@ -62,9 +62,9 @@ class Foreign(Bert):
         }
 
     def load(self, network: Network, folder: Path) -> None:
-        from paribus.models.encoder import load_foreign
+        from paribus.models import checkpoint
 
-        load_foreign(network, folder)
+        checkpoint.load_foreign(network, folder)
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Pretrained(ModelSpec):
     The properties that other rooms read come from the checkpoint's settings.
 
     Attributes:
-        name: see `core.sources.folder`; or a name on the hub. Its own tokenizer reads it: tokenizer=pretrained.
+        name: see `core.hub.folder`; or a name on the hub. Its own tokenizer reads it: tokenizer=pretrained.
         revision: commit or tag of a hub name.
         runs: where runs are looked up by their signature.
         fresh: keep the shape alone, with initial weights that follow the seed.
@@ -100,12 +100,12 @@ class Pretrained(ModelSpec):
 
     @cached_property
     def folder(self) -> Path:
-        return source.folder(self.name, self.revision, Path(self.runs))
+        return hub.folder(self.name, self.revision, Path(self.runs))
 
     @cached_property
     def shape(self) -> ModelSpec:
         """The checkpoint's own settings: those of our run, or `Foreign`."""
-        shape: Any = _own(self.folder) or foreign(self.folder / source.CONFIG)
+        shape: Any = _settings_of_run(self.folder) or read_config(self.folder / hub.CONFIG)
         dropouts = {"dropout": self.dropout, "attention_dropout": self.attention_dropout}
         known = {field.name for field in fields(shape)}
         changed: ModelSpec = replace(shape, **{k: v for k, v in dropouts.items() if v is not None and k in known})
@@ -159,30 +159,31 @@ class Pretrained(ModelSpec):
 
     def require(self) -> None:
         """Raise Unavailable if a package is not installed."""
-        source.require(self.name, "model.name")
+        hub.require(self.name, "model.name")
 
     def content(self) -> dict[str, Any]:
         """Identifies the checkpoint independent of its location, by its shape and the hashes of its weights."""
-        weights = None if self.fresh else _hash(self.folder / source.WEIGHTS)
-        further = self.folder / source.HEADS
-        heads = {"heads": _hash(further)} if further.is_file() and not self.fresh else {}
-        ordered = isinstance(self.shape, AnyEncoder) and _pairs(self.folder) == ORDER
-        pairs = {"pairs": ORDER} if ordered else {}
+        weights = None if self.fresh else _hash(self.folder / hub.WEIGHTS)
         settings: Any = self.shape
         shape = asdict(settings)
         if changes := shape.pop("changes", None):
-            shape["changes"] = {name: [type(settings.changes[name]).__name__, own] for name, own in changes.items()}
-        return {"kind": type(self.shape).__name__, "shape": shape, "weights": weights, **heads, **pairs}
+            shape["changes"] = {name: [type(settings.changes[name]).__name__, part] for name, part in changes.items()}
+        content = {"kind": type(settings).__name__, "shape": shape, "weights": weights}
+        if (heads := self.folder / hub.HEADS).is_file() and not self.fresh:
+            content["heads"] = _hash(heads)
+        if isinstance(settings, AnyEncoder) and _trained_pairs(self.folder) == ORDER:
+            content["pairs"] = ORDER
+        return content
 
     def check_tokenizer(self, tokenizer: Tokenizer) -> None:
         """The words of our run, whose tokenizer lies beside its weights, must be those of the tokenizer."""
         path = self.folder / WORDS
-        if self.fresh or _own(self.folder) is None or not path.is_file():
+        if self.fresh or _settings_of_run(self.folder) is None or not path.is_file():
             return
         theirs = json.loads(path.read_text(encoding="utf-8"))["model"]["vocab"]
         words = theirs if isinstance(theirs, dict) else {word: at for at, (word, _) in enumerate(theirs)}
-        own = tokenizer.backend.get_vocab()
-        if word := next((word for word, at in words.items() if own.get(word) != at), None):
+        ours = tokenizer.backend.get_vocab()
+        if word := next((word for word, at in words.items() if ours.get(word) != at), None):
             raise UserError(f"the tokenizer has other words than the checkpoint, such as {word!r}", OWN_TOKENIZER)
 
     def build(self, vocabulary: Vocabulary, seed: int) -> Network:
@@ -190,7 +191,15 @@ class Pretrained(ModelSpec):
 
         Raises UserError for weights that do not fit, and for a vocabulary that is not the checkpoint's.
         """
-        _check_vocabulary(self.folder, vocabulary, 1 if _own(self.folder) else PADDED)
+        config = json.loads((self.folder / hub.CONFIG).read_text(encoding="utf-8"))
+        rows, pad = int(config["vocab_size"]), config.get("pad_token_id")
+        padded = 1 if _settings_of_run(self.folder) else PADDED
+        if not 0 <= rows - vocabulary.size < padded or pad not in (None, vocabulary.pad):
+            raise UserError(
+                f"the tokenizer has {vocabulary.size} entries and the padding id {vocabulary.pad}, "
+                f"the checkpoint {rows} and {pad}",
+                OWN_TOKENIZER,
+            )
         network = self.shape.build(vocabulary, seed)
         if not self.fresh:
             self.shape.load(network, self.folder)
@@ -211,7 +220,7 @@ class Pretrained(ModelSpec):
 
         if self.fresh:
             return False
-        return checkpoint.load_pair_head(network, head, self.folder, pairs == _pairs(self.folder))
+        return checkpoint.load_pair_head(network, head, self.folder, pairs == _trained_pairs(self.folder))
 
     def fill_further(self, parts: Mapping[str, nn.Module]) -> None:
         from paribus.models import checkpoint
@@ -227,18 +236,24 @@ class Pretrained(ModelSpec):
     def pooler(self, network: Network, seed: int) -> dict[str, Tensor] | None:
         from paribus.models import checkpoint
 
-        found = checkpoint.find_pooler(network, self.folder)
-        return checkpoint.fresh_pooler(network, seed) if found is not None and self.fresh else found
+        pooler = checkpoint.find_pooler(network, self.folder)
+        return checkpoint.fresh_pooler(network, seed) if pooler is not None and self.fresh else pooler
 
 
-def foreign(path: Path) -> Foreign | AnyEncoder:
+def read_config(path: Path) -> Foreign | AnyEncoder:
     """The shape that a `config.json` of `transformers` gives. Raises UserError for other kinds of models."""
     try:
         config: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         kind = str(config["model_type"])
         if kind in KINDS:
-            return AnyEncoder(kind, config, _pooling(path.parent / source.POOLING))
-        _check_kind(path, kind, config)
+            return AnyEncoder(kind, config, _read_pooling(path.parent / hub.POOLING))
+        if kind not in FAMILIES:
+            known = ", ".join(sorted((*FAMILIES, *KINDS)))
+            raise UserError(f"{path} has model_type {kind}", f"give a checkpoint of {known}, or our own run")
+        relative = config.get("position_embedding_type", "absolute") != "absolute"
+        narrow = config.get("embedding_size", config["hidden_size"]) != config["hidden_size"]
+        if relative or narrow or config.get("is_decoder"):
+            raise UserError(f"{path} is not a plain encoder", "use absolute positions, full attention and one width")
         offset = 0 if kind == "bert" else int(config["pad_token_id"]) + 1  # RoBERTa counts from the padding id
         return Foreign(
             layers=config["num_hidden_layers"],
@@ -255,7 +270,7 @@ def foreign(path: Path) -> Foreign | AnyEncoder:
             activation=config.get("hidden_act", "gelu"),
             epsilon=config.get("layer_norm_eps", 1e-12),
             types=config.get("type_vocab_size", 2),
-            pooling=_pooling(path.parent / source.POOLING),
+            pooling=_read_pooling(path.parent / hub.POOLING),
         )
     except (ValueError, KeyError, TypeError) as error:
         raise UserError(
@@ -263,17 +278,7 @@ def foreign(path: Path) -> Foreign | AnyEncoder:
         ) from error
 
 
-def _check_kind(path: Path, kind: str, config: dict[str, Any]) -> None:
-    if kind not in FAMILIES:
-        known = ", ".join(sorted((*FAMILIES, *KINDS)))
-        raise UserError(f"{path} has model_type {kind}", f"give a checkpoint of {known}, or our own run")
-    relative = config.get("position_embedding_type", "absolute") != "absolute"
-    narrow = config.get("embedding_size", config["hidden_size"]) != config["hidden_size"]
-    if relative or narrow or config.get("is_decoder"):
-        raise UserError(f"{path} is not a plain encoder", "use absolute positions, full attention and one width")
-
-
-def _pooling(path: Path) -> str:
+def _read_pooling(path: Path) -> str:
     """What a model of sentence-transformers summarizes a row by; [CLS] for others."""
     if not path.is_file():
         return "cls"
@@ -285,55 +290,44 @@ def _pooling(path: Path) -> str:
     return modes[0]
 
 
-def _own(folder: Path) -> Any:
+def _settings_of_run(folder: Path) -> Any:
     """The model settings of our run; None for another checkpoint, or a run that started from one."""
-    settings = _setting(folder, "model")
+    settings = _build_from_run(folder, "model")
     return None if isinstance(settings, Pretrained) else settings
 
 
-def _pairs(folder: Path) -> str | None:
+def _trained_pairs(folder: Path) -> str | None:
     """The kind of pairs that a checkpoint's head on pairs was trained on; that of others is BERT's or ALBERT's."""
-    if (objective := _setting(folder, "objective")) is not None:
+    if (objective := _build_from_run(folder, "objective")) is not None:
         return str(objective.needed_pairs)
-    config = json.loads((folder / source.CONFIG).read_text(encoding="utf-8"))
+    config = json.loads((folder / hub.CONFIG).read_text(encoding="utf-8"))
     return ORDER if config["model_type"] == "albert" else "next"
 
 
-def _setting(folder: Path, part: str) -> Any:
+def _build_from_run(folder: Path, part: str) -> Any:
     """A component of the run of ours that wrote a checkpoint; None for other checkpoints."""
+    import yaml
+
     from paribus.core.build import build
     from paribus.core.stages import settle
     from paribus.core.trust import check_tree
 
     path = folder.parent / "config.yaml"
-    if folder.name != source.MODEL or not path.is_file():
+    if folder.name != hub.MODEL or not path.is_file():
         return None
-    import yaml
-
     try:
         config = yaml.safe_load(path.read_text(encoding="utf-8"))
-        own = settle(config)[part]
+        node = settle(config)[part]
     except (ValueError, TypeError, KeyError, AttributeError, yaml.YAMLError) as error:
         raise UserError(
             f"{path} is not the config of a run", "name the checkpoint of a run or of another model"
         ) from error
     check_tree(config)
-    return build(own)
-
-
-def _check_vocabulary(folder: Path, vocabulary: Vocabulary, padded: int) -> None:
-    """`padded`: fewer rows than this may follow the vocabulary."""
-    config = json.loads((folder / source.CONFIG).read_text(encoding="utf-8"))
-    rows, pad = int(config["vocab_size"]), config.get("pad_token_id")
-    if not 0 <= rows - vocabulary.size < padded or pad not in (None, vocabulary.pad):
-        raise UserError(
-            f"the tokenizer has {vocabulary.size} entries and the padding id {vocabulary.pad}, "
-            f"the checkpoint {rows} and {pad}",
-            OWN_TOKENIZER,
-        )
+    return build(node)
 
 
 def _hash(path: Path) -> str:
+    """Of a large file, read again only if its size or time has changed."""
     stat = path.stat()
     return _hashed(path.resolve(), stat.st_size, stat.st_mtime_ns)
 

@@ -1,7 +1,4 @@
-"""Size and shape of a model, as far as its network, heads and costs follow from them.
-
-The base class of model settings; torch is imported when the network is built.
-"""
+"""The base classes of model settings; torch is imported when a network is built."""
 
 from __future__ import annotations
 
@@ -20,7 +17,8 @@ if TYPE_CHECKING:
 
 
 class Shape(ABC):
-    """Numbers and kinds that a network is made of. A subclass states what differs from these defaults.
+    """Size and shape of a network, from which its heads and costs follow. A subclass states what differs from these
+    defaults.
 
     `hidden` is the width of the states between layers, `layers` their number.
     """
@@ -89,7 +87,7 @@ class Shape(ABC):
 
 
 class ModelSpec(Shape):
-    """Size and shape of a network, and how it is built. A subclass is a frozen dataclass and states what differs."""
+    """The settings of a model, and how it is built. A subclass is a frozen dataclass and states what differs."""
 
     semantics: ClassVar[int] = 1
 

@@ -1,7 +1,4 @@
-"""The shape of T5's models.
-
-T5's models as plain settings; torch is imported when one is built.
-"""
+"""T5's text-to-text models as plain settings; torch is imported when one is built."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from paribus.core.errors import UserError
 from paribus.core.settings import within
 from paribus.corruption.collators.text_to_text import EncoderDecoderCollator, SingleStreamCollator
-from paribus.models.spec import ModelSpec, Shape
+from paribus.models.spec import ModelSpec
 
 if TYPE_CHECKING:
     from paribus.data.tokens.vocabulary import Vocabulary
@@ -24,8 +21,8 @@ HEADS = ("tied", "separate")
 
 
 @dataclass(frozen=True)
-class T5Shape(Shape):
-    """Size and architecture of a text-to-text model (T5, arXiv 1910.10683, sections 2.1 and 3.2).
+class T5(ModelSpec):
+    """A text-to-text model in the shape of T5 (arXiv 1910.10683, sections 2.1 and 3.2), with initial weights.
 
     Encoder and decoder have `layers` each, and half as many each in the `half` architecture; a language model or prefix
     LM has `layers` in its one stack. With `shared` the decoder has the encoder's weights, but its own cross-attention
@@ -45,6 +42,7 @@ class T5Shape(Shape):
     buckets: int = 32
     distance: int = 128
     initializer_factor: float = 1.0
+    semantics: ClassVar[int] = 1
     writes_text: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -96,7 +94,10 @@ class T5Shape(Shape):
         """As `Shape.forward_flops`; in a single stream `tokens` are all of it, of which `written` are predicted."""
         read, wrote = (amount / rows if rows else length for amount in (tokens, written))
         if self.single:
-            return tokens * self.depth * self._layer(self._seen(read, read - wrote))
+            # Places that a token sees on average: itself and those before it, at least the prefix
+            prefix = read - wrote if self.architecture == "prefix_lm" else 0.0
+            seen = (read * (read + 1) + prefix * (prefix - 1)) / (2 * read) if read else 0.0
+            return tokens * self.depth * self._layer(seen)
         encoder = self.encoder_flops(tokens, read)
         decoder = written * self.depth * (self._layer((wrote + 1) / 2) + 4.0 * self._inner * (self.hidden + read))
         return encoder + decoder + tokens * self.depth * 4.0 * self._inner * self.hidden  # keys, values of what is read
@@ -113,11 +114,6 @@ class T5Shape(Shape):
         """Of one token through self-attention to `seen` places and the feed-forward network."""
         matrices = 3 if self.activation == "gated-gelu" else 2
         return 2.0 * self.hidden * (4 * self._inner + matrices * self.intermediate) + 4.0 * seen * self._inner
-
-    def _seen(self, length: float, prefix: float) -> float:
-        """Places that a token of a stream sees on average: itself and those before it, at least the prefix."""
-        hidden = prefix if self.architecture == "prefix_lm" else 0.0
-        return (length * (length + 1) + hidden * (hidden - 1)) / (2 * length) if length else 0.0
 
     def config(self, vocabulary: Vocabulary) -> dict[str, Any]:
         """The arguments of `transformers.T5Config`."""
@@ -139,13 +135,6 @@ class T5Shape(Shape):
             "decoder_start_token_id": vocabulary.pad,
             "is_encoder_decoder": not self.single,
         }
-
-
-@dataclass(frozen=True)
-class T5(T5Shape, ModelSpec):
-    """A text-to-text model in the shape of T5 (arXiv 1910.10683, sections 2.1 and 3.2), with initial weights."""
-
-    semantics: ClassVar[int] = 1
 
     @property
     def collator(self) -> EncoderDecoderCollator:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from paribus.models.network import Batch, Network, Outputs, State
 from paribus.models.spec import Shape
-from paribus.models.t5 import T5Shape
+from paribus.models.t5 import T5
 from paribus.models.text_to_text import TextToText
 
 
@@ -17,7 +17,7 @@ from paribus.models.text_to_text import TextToText
 class T5Encoder(Shape):
     """The encoder of a text-to-text model `of` this shape; the mean of its states summarizes a row."""
 
-    of: T5Shape
+    of: T5
     hidden: int
     layers: int
 

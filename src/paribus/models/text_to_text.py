@@ -1,7 +1,4 @@
-"""T5's feed-forward networks and norms as `transformers` has them, with fewer passes over memory.
-
-Text-to-text models: `transformers`' T5 behind the interface that objectives call.
-"""
+"""Text-to-text models: T5 of `transformers` behind the interface that objectives call."""
 
 from __future__ import annotations
 
@@ -28,70 +25,7 @@ from paribus.models.network import Batch, Network, Outputs, State
 
 if TYPE_CHECKING:
     from paribus.data.tokens.vocabulary import Vocabulary
-    from paribus.models.t5 import T5Shape
-
-
-class _FeedForward(T5DenseActDense):
-    """Without the library's conversion to float32 before the last matrix, which exists for 8-bit weights."""
-
-    def forward(self, hidden_states: Tensor) -> Tensor:
-        written: Tensor = self.wo(self.dropout(self.act(self.wi(hidden_states))))
-        return written
-
-
-class _Gated(T5DenseGatedActDense):
-    """As `_FeedForward`."""
-
-    def forward(self, hidden_states: Tensor) -> Tensor:
-        written: Tensor = self.wo(self.dropout(self.act(self.wi_0(hidden_states)) * self.wi_1(hidden_states)))
-        return written
-
-
-class _Norm(T5LayerNorm):
-    """Root mean square norm (arXiv 1910.07467). Its result has the type of the matrix products that read it."""
-
-    def forward(self, hidden_states: Tensor) -> Tensor:
-        kind = hidden_states.device.type
-        reads = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else hidden_states.dtype
-        normed: Tensor = _RootMeanSquare.apply(  # type: ignore[no-untyped-call]
-            hidden_states, self.weight, self.variance_epsilon, reads
-        )
-        return normed
-
-
-class _RootMeanSquare(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, given_ND: Tensor, weight_D: Tensor, eps: float, dtype: torch.dtype) -> Tensor:
-        length_N1 = torch.linalg.vector_norm(given_ND, dim=-1, keepdim=True, dtype=torch.float32)
-        scale_N1 = length_N1.square_().div_(given_ND.shape[-1]).add_(eps).rsqrt_()
-        ctx.save_for_backward(given_ND, weight_D, scale_N1)
-        normed_ND: Tensor = given_ND * scale_N1
-        return normed_ND.mul_(weight_D).to(dtype)
-
-    @staticmethod
-    def backward(ctx: Any, gradient_ND: Tensor) -> tuple[Tensor | None, ...]:
-        given_ND, weight_D, scale_N1 = ctx.saved_tensors
-        by_normed_ND = gradient_ND.to(torch.float32)
-        normed_ND = given_ND * scale_N1
-        product_ND = by_normed_ND * normed_ND
-        by_weight_D = product_ND.sum(tuple(range(product_ND.ndim - 1)))
-        along_N1 = product_ND.mul_(weight_D).mean(-1, keepdim=True)
-        by_given_ND = (by_normed_ND * weight_D).sub_(normed_ND.mul_(along_N1)).mul_(scale_N1)
-        return by_given_ND.to(given_ND.dtype), by_weight_D, None, None
-
-
-LEAN: dict[type[nn.Module], type[nn.Module]] = {
-    T5DenseActDense: _FeedForward,
-    T5DenseGatedActDense: _Gated,
-    T5LayerNorm: _Norm,
-}
-
-
-def slim(model: nn.Module) -> None:
-    """Give the parts of a T5 model their lean forward pass; weights and their names stay."""
-    for module in model.modules():
-        if lean := LEAN.get(type(module)):
-            module.__class__ = lean
+    from paribus.models.t5 import T5
 
 
 PLACES: dict[type[nn.Module], str] = {
@@ -117,12 +51,17 @@ class TextToText(Network):
     The biases of relative positions are added to the scores of attention.
     """
 
-    def __init__(self, spec: T5Shape, vocabulary: Vocabulary) -> None:
+    def __init__(self, spec: T5, vocabulary: Vocabulary) -> None:
         super().__init__(spec, vocabulary, spec.hidden, spec.depth)
-        self.spec: T5Shape = spec
+        self.spec: T5 = spec
         config = T5Config(**spec.config(vocabulary) | {"attn_implementation": kernel()})
-        self.backbone: Any = _Stream(config, spec.architecture == "prefix_lm") if spec.single else _pair(config)
-        slim(self.backbone)
+        self.backbone: Any
+        if spec.single:
+            self.backbone = _SingleStream(config, spec.architecture == "prefix_lm")
+        else:
+            self.backbone = T5Model(config)
+            self.backbone.set_input_embeddings(self.backbone.shared)
+        use_lean_modules(self.backbone)
         self.restore_sharing()
 
     @property
@@ -177,8 +116,17 @@ class TextToText(Network):
                 yield kind, name
 
     def restore_sharing(self) -> None:
-        if self.spec.architecture == "encoder_decoder_shared":
-            _share(self.backbone)
+        """Give the decoder the self-attention, feed-forward networks and norms of the encoder, with what was put in."""
+        if self.spec.architecture != "encoder_decoder_shared":
+            return
+        encoder, decoder = self.backbone.encoder, self.backbone.decoder
+        for reads, writes in zip(encoder.block, decoder.block, strict=True):
+            for part in "qkvo":
+                setattr(writes.layer[0].SelfAttention, part, getattr(reads.layer[0].SelfAttention, part))
+            for part in ("layer_norm", "dropout"):
+                setattr(writes.layer[0], part, getattr(reads.layer[0], part))
+            writes.layer[-1] = reads.layer[-1]
+        decoder.final_layer_norm = encoder.final_layer_norm
 
     def remove_dropout(self) -> None:
         """Remove all dropout; attention keeps its rate itself."""
@@ -215,13 +163,7 @@ class TextToText(Network):
         return {"weight": "lm_head.weight"}
 
 
-def _pair(config: T5Config) -> Any:
-    model: Any = T5Model(config)
-    model.set_input_embeddings(model.shared)
-    return model
-
-
-class _Stream(nn.Module):
+class _SingleStream(nn.Module):
     """One stack without cross-attention. A prefix LM tells positions to the right of a token apart, too, a language
     model has all buckets to its left (Mesh TensorFlow: only a fully autoregressive model).
     """
@@ -234,34 +176,17 @@ class _Stream(nn.Module):
 
     def forward(self, ids_BL: Tensor, prefix_length_B: Tensor) -> Tensor:
         """Hidden states [B, L, D]; every token sees itself, those before it and, of a prefix LM, all of the prefix."""
-        hidden_BLD: Tensor = self.decoder(
-            input_ids=ids_BL, attention_mask=self._visible(ids_BL, prefix_length_B), use_cache=False
-        ).last_hidden_state
-        return hidden_BLD
-
-    def _visible(self, ids_BL: Tensor, prefix_length_B: Tensor) -> Tensor:
-        """float32 [1 or B, 1, L, L]: 0 if a token (row) attends to a place (column), else the lowest number."""
         column_L = torch.arange(ids_BL.shape[1], device=ids_BL.device)
         before_LL = column_L[None] <= column_L[:, None]
         seen_BLL = before_LL[None]
         if self.prefix:
             within_BL = column_L < prefix_length_B[:, None]
             seen_BLL = before_LL | within_BL[:, None, :] & within_BL[:, :, None]
+        # float32 [1 or B, 1, L, L]: 0 if a token (row) attends to a place (column), else the lowest number
         lowest = torch.finfo(torch.float32).min
-        return torch.zeros(seen_BLL.shape, device=ids_BL.device).masked_fill_(~seen_BLL, lowest)[:, None]
-
-
-def _share(backbone: Any) -> None:
-    """Give the decoder the encoder's weights of self-attention, feed-forward networks and norms, and what is put in."""
-    encoder: Any = backbone.encoder
-    decoder: Any = backbone.decoder
-    for reads, writes in zip(encoder.block, decoder.block, strict=True):
-        for part in "qkvo":
-            setattr(writes.layer[0].SelfAttention, part, getattr(reads.layer[0].SelfAttention, part))
-        for part in ("layer_norm", "dropout"):
-            setattr(writes.layer[0], part, getattr(reads.layer[0], part))
-        writes.layer[-1] = reads.layer[-1]
-    decoder.final_layer_norm = encoder.final_layer_norm
+        mask_B1LL = torch.zeros(seen_BLL.shape, device=ids_BL.device).masked_fill_(~seen_BLL, lowest)[:, None]
+        hidden_BLD: Tensor = self.decoder(input_ids=ids_BL, attention_mask=mask_B1LL, use_cache=False).last_hidden_state
+        return hidden_BLD
 
 
 class _DecoderWriter:
@@ -275,15 +200,15 @@ class _DecoderWriter:
         self.kept: Any = None
 
     def __call__(self, token_B: Tensor | None) -> Tensor:
-        found = self.decoder(
+        step = self.decoder(
             input_ids=(self.start_B if token_B is None else token_B)[:, None],
             encoder_hidden_states=self.read_BLD,
             encoder_attention_mask=self.mask_BL,
             past_key_values=self.kept,
             use_cache=True,
         )
-        self.kept = found.past_key_values
-        state_BD: Tensor = found.last_hidden_state[:, -1]
+        self.kept = step.past_key_values
+        state_BD: Tensor = step.last_hidden_state[:, -1]
         return state_BD
 
 
@@ -297,3 +222,69 @@ class _StreamWriter(RowWriter):
     def read(self) -> Tensor:
         hidden_BLD: Tensor = self.backbone(self.ids_BL[:, : int(self.length_B.max())], self.prefix_B)
         return hidden_BLD[self.row_B, self.length_B - 1]
+
+
+# T5's feed-forward networks and norms as `transformers` has them, with fewer passes over memory
+
+
+class _FeedForward(T5DenseActDense):
+    """Without the library's conversion to float32 before the last matrix, which exists for 8-bit weights."""
+
+    def forward(self, hidden_states: Tensor) -> Tensor:
+        written: Tensor = self.wo(self.dropout(self.act(self.wi(hidden_states))))
+        return written
+
+
+class _GatedFeedForward(T5DenseGatedActDense):
+    """As `_FeedForward`."""
+
+    def forward(self, hidden_states: Tensor) -> Tensor:
+        written: Tensor = self.wo(self.dropout(self.act(self.wi_0(hidden_states)) * self.wi_1(hidden_states)))
+        return written
+
+
+class _Norm(T5LayerNorm):
+    """Root mean square norm (arXiv 1910.07467). Its result has the type of the matrix products that read it."""
+
+    def forward(self, hidden_states: Tensor) -> Tensor:
+        kind = hidden_states.device.type
+        dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else hidden_states.dtype
+        normed: Tensor = _RootMeanSquare.apply(  # type: ignore[no-untyped-call]
+            hidden_states, self.weight, self.variance_epsilon, dtype
+        )
+        return normed
+
+
+class _RootMeanSquare(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, given_ND: Tensor, weight_D: Tensor, eps: float, dtype: torch.dtype) -> Tensor:
+        length_N1 = torch.linalg.vector_norm(given_ND, dim=-1, keepdim=True, dtype=torch.float32)
+        scale_N1 = length_N1.square_().div_(given_ND.shape[-1]).add_(eps).rsqrt_()
+        ctx.save_for_backward(given_ND, weight_D, scale_N1)
+        normed_ND: Tensor = given_ND * scale_N1
+        return normed_ND.mul_(weight_D).to(dtype)
+
+    @staticmethod
+    def backward(ctx: Any, gradient_ND: Tensor) -> tuple[Tensor | None, ...]:
+        given_ND, weight_D, scale_N1 = ctx.saved_tensors
+        by_normed_ND = gradient_ND.to(torch.float32)
+        normed_ND = given_ND * scale_N1
+        product_ND = by_normed_ND * normed_ND
+        by_weight_D = product_ND.sum(tuple(range(product_ND.ndim - 1)))
+        along_N1 = product_ND.mul_(weight_D).mean(-1, keepdim=True)
+        by_given_ND = (by_normed_ND * weight_D).sub_(normed_ND.mul_(along_N1)).mul_(scale_N1)
+        return by_given_ND.to(given_ND.dtype), by_weight_D, None, None
+
+
+LEAN: dict[type[nn.Module], type[nn.Module]] = {
+    T5DenseActDense: _FeedForward,
+    T5DenseGatedActDense: _GatedFeedForward,
+    T5LayerNorm: _Norm,
+}
+
+
+def use_lean_modules(model: nn.Module) -> None:
+    """Give the parts of a T5 model their lean forward pass; weights and their names stay."""
+    for module in model.modules():
+        if lean := LEAN.get(type(module)):
+            module.__class__ = lean

@@ -87,21 +87,21 @@ class FromGenerator(FromNoise):
         return {**generator, **super().denominators()}
 
     def write(self, network: nn.Module, batch: Batch) -> Batch:
-        return self._write(batch, self._predict(network, batch))
+        return self._with_samples(batch, self._generator_logits(network, batch))
 
     def forward(self, network: nn.Module, batch: Batch, state: State = None) -> tuple[dict[str, Tensor], Any]:
-        logits_PV = self._predict(network, batch)
-        losses, state = Objective.forward(self, network, self._write(batch, logits_PV), state)
+        logits_PV = self._generator_logits(network, batch)
+        losses, state = Objective.forward(self, network, self._with_samples(batch, logits_PV), state)
         if self.learns:
             losses = {GENERATOR: summed_cross_entropy(logits_PV, batch["target_P"]), **losses}
         return losses, state
 
-    def _predict(self, network: nn.Module, batch: Batch) -> Tensor:
+    def _generator_logits(self, network: nn.Module, batch: Batch) -> Tensor:
         """[P, V]: the generator's logits at the noised places."""
         reader = network if self.generator is None else self.generator
         return self.fill.logits(reader(name_places([self.fill], batch)), batch)
 
-    def _write(self, batch: Batch, logits_PV: Tensor) -> Batch:
+    def _with_samples(self, batch: Batch, logits_PV: Tensor) -> Batch:
         """The batch with a sample from these logits at each noised place."""
         sampled_P = self.sample(logits_PV.detach(), batch)
         original_BL = put(batch["ids_BL"], batch["slot_P"], batch["target_P"])

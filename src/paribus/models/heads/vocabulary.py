@@ -39,14 +39,6 @@ class MaskedLMHead(TokenHead):
         return linear(self.norm(self.activation(self.dense(hidden_PD))), self.table_VD, self.bias)
 
 
-def start_head(head: Head, network: Network, seed: int, weights: Mapping[str, Tensor] | None) -> Head:
-    """The head with these weights, or with initial ones that depend on seed, name and shape alone."""
-    initialize(head, seed, network.spec.initializer_range)
-    if weights:
-        head.load_state_dict(dict(weights))
-    return head
-
-
 class SideLMHead(MaskedLMHead):
     """The head of one of two encoders side by side: it reads their half of the states, at the places `slots`."""
 
@@ -145,3 +137,11 @@ class LanguageModelHead(TokenHead):
         if self.weight is not None:
             return linear(hidden_PD, self.weight)
         return linear(hidden_PD * network.width**-0.5, network.table_VD)
+
+
+def start_head(head: Head, network: Network, seed: int, weights: Mapping[str, Tensor] | None) -> Head:
+    """The head with these weights, or with initial ones that depend on seed, name and shape alone."""
+    initialize(head, seed, network.spec.initializer_range)
+    if weights:
+        head.load_state_dict(dict(weights))
+    return head
