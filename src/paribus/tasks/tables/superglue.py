@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from paribus.core.errors import UserError
 from paribus.tasks.examples import EntityExample, GroupedExample
 from paribus.tasks.prompts import Fields
-from paribus.tasks.tables.table import UNLABELED, LabelTable, QuestionTable, TableSource, TableTask
+from paribus.tasks.tables.table import LabelTable, QuestionTable, TableSource, TableTask
 from paribus.tasks.types.classification import Classification, GroupedClassification
 from paribus.tasks.types.question_answering import EntityQA
 
@@ -58,14 +58,14 @@ class JoinedTable(LabelTable):
             values["group"] = ["\n".join(map(str, row.values())) for row in groups]
         return values
 
-    def _read_rows(self, table: pa.Table, split: str) -> list[Any]:
-        rows: list[Any] = super()._read_rows(table, split)
-        if "group" not in self.columns:
-            return rows
-        values = self._values(table)
-        labels = zip(values["group"], values["label"], strict=True)
-        groups = [group for group, label in labels if label not in UNLABELED]
-        return [GroupedExample(row.text, None, row.label, group) for row, group in zip(rows, groups, strict=True)]
+    def _make_examples(
+        self, values: Mapping[str, Sequence[Any]], labels: Sequence[float | None], split: str
+    ) -> list[Any]:
+        examples = super()._make_examples(values, labels, split)
+        if "group" not in values:
+            return examples
+        groups = [group for group, label in zip(values["group"], labels, strict=True) if label is not None]
+        return [GroupedExample(row.text, None, row.label, group) for row, group in zip(examples, groups, strict=True)]
 
 
 class MarkedTable(LabelTable):
