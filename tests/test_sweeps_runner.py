@@ -18,7 +18,7 @@ from test_study_store import record
 from paribus.core.errors import UserError
 from paribus.core.files import write_json, write_text
 from paribus.runs import store
-from paribus.runs.folder import POINTER, RECORD, shelf
+from paribus.runs.folder import POINTER, RECORD, shelf_of
 from paribus.runs.manifest import Manifest, read_manifest, write_manifest
 from paribus.sweeps.expand import expand
 from paribus.sweeps.request import Request, parse
@@ -196,7 +196,7 @@ def test_slots_do_different_fine_tunings_before_they_wait_for_one(
     request = parse("run", [*equal_arms, "slots=2", f"runs={tmp_path / 'runs'}"])
     commands = Commands(request, tmp_path / "made")
     for job in commands.expanded.jobs:  # their pre-training, which is none, is over
-        write_text(shelf(request.runs, commands.expanded.identity(job).pretrain) / POINTER, "elsewhere")
+        write_text(shelf_of(request.runs, commands.expanded.identity(job).pretrain) / POINTER, "elsewhere")
     assert run_sweep(request, plan=plan, command=commands) == 0
     assert begun(capfd.readouterr().err)[:2] == ["scratch/seed0", "scratch/seed1"]
 
