@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 from fake_records import LOSS, TASK, design, make_table, study
-from paribus.reports import plots
 
 from paribus.core.registry import Registry
+from paribus.reports import plots
 from paribus.reports.plots.drawing import DRAWINGS
 from paribus.reports.site.index import render_index
 from paribus.reports.tables.files import render_texts
