@@ -16,8 +16,8 @@ from paribus.core.build import build
 from paribus.core.config import conf_dir
 from paribus.core.errors import UserError
 from paribus.data.corpus.document import paragraphs
-from paribus.data.corpus.rows import Articles, Joined, TextRow
 from paribus.data.corpus.splits import split_documents
+from paribus.data.corpus.text_rows import Articles, Joined, TextRow
 
 
 def corpus(name: str, **settings: Any) -> Any:

@@ -14,9 +14,9 @@ import pytest
 from paribus.core.errors import UserError
 from paribus.data.corpus import document
 from paribus.data.corpus.document import Document, in_parts
-from paribus.data.corpus.files import find
 from paribus.data.corpus.splits import split_documents
 from paribus.data.corpus.text import Text
+from paribus.data.corpus.text_files import find
 
 
 def read(path: Path | str, **settings: object) -> list[Document]:

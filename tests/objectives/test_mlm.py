@@ -21,7 +21,7 @@ from paribus.objectives.mlm import MaskedLM, MaskedLMWithNSP, MaskedLMWithSOP
 from paribus.objectives.objective import Objective
 from paribus.optim.lr_schedule import Schedule
 from paribus.training.learner import Pretraining
-from paribus.training.profile import Profile
+from paribus.training.profile import ResolvedProfile
 from paribus.training.steps import as_batch
 from paribus.training.trainer import trainer
 
@@ -185,7 +185,7 @@ def trained(microbatches: list[list[dict[str, Any]]], dropout: float = 0.0) -> d
     learner = Pretraining(
         encoder, objective, Descent(), Schedule("constant"), total_steps=len(steps), total_tokens=0, clip=1.0, seed=1
     )
-    profile = Profile("cpu", "32-true", 1, 0, None, False)
+    profile = ResolvedProfile("cpu", "32-true", 1, 0, None, False)
     trainer(profile, len(steps), []).fit(learner, torch.utils.data.DataLoader(steps, batch_size=None))
     return dict(encoder.state_dict())
 

@@ -21,7 +21,7 @@ from paribus.corruption.views.replace import Replace
 from paribus.models import checkpoint
 from paribus.objectives.mlm import MaskedLM
 from paribus.objectives.objective import Objective
-from paribus.training.profile import Profile
+from paribus.training.profile import ResolvedProfile
 from paribus.training.run import run
 from paribus.training.trainer import trainer
 
@@ -38,7 +38,7 @@ def test_callbacks_of_other_packages_stay_outside(tmp_path: Path, monkeypatch: p
     monkeypatch.syspath_prepend(str(tmp_path))
     assert [point.name for point in entry_points(group="pytorch_lightning.callbacks_factory")] == ["other"]
     ours = Callback()
-    found = vars(trainer(Profile("cpu", "32-true", 1, 0, None, False), 1, [ours]))["callbacks"]
+    found = vars(trainer(ResolvedProfile("cpu", "32-true", 1, 0, None, False), 1, [ours]))["callbacks"]
     assert ours in found
     assert not [one for one in found if type(one).__name__ == "Other"]
 

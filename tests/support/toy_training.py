@@ -14,7 +14,7 @@ from paribus.objectives.objective import Objective
 from paribus.optim.adamw import AdamW
 from paribus.optim.lr_schedule import Schedule
 from paribus.training.learner import Pretraining
-from paribus.training.profile import Profile
+from paribus.training.profile import ResolvedProfile
 from paribus.training.steps import StepData, as_batch
 from paribus.training.trainer import trainer
 
@@ -59,7 +59,7 @@ class Steps:
 
 
 def fit(learner: Pretraining, steps: list[Any], total: int, resumed: Path | None = None, done: int = 0) -> Any:
-    found = trainer(Profile("cpu", "32-true", 1, 0, None, False), total, [])
+    found = trainer(ResolvedProfile("cpu", "32-true", 1, 0, None, False), total, [])
     found.fit(learner, StepData(Steps(steps), done, 0), ckpt_path=resumed, weights_only=True)
     return found
 

@@ -21,7 +21,7 @@ from paribus.core.processes import Stopped
 from paribus.tasks.mixtures import BySize, Equally, Sampling
 from paribus.tasks.rows import FramedRows, GroupedRows, frame
 from paribus.training import callbacks, finetune
-from paribus.training.joint.rows import NamedRows, SeveralTasks
+from paribus.training.joint.rows import JointRows, NamedRows
 from paribus.training.joint.settings import Joint
 from paribus.training.joint.train import JointSteps
 from paribus.training.run import run
@@ -204,10 +204,10 @@ def encoded(count: int, first: int) -> FramedRows:
     return frame([[np.array([first + n]) for n in range(count)]], np.arange(count), VOCABULARY)
 
 
-def several() -> SeveralTasks:
+def several() -> JointRows:
     pairs = GroupedRows(encoded(8, 100), np.arange(0, 9, 2), np.arange(4), most=2)
     teacher = NamedRows("short", encoded(6, 10), {"teacher_B": np.arange(6) / 10})
-    return SeveralTasks([teacher, NamedRows("pairs", pairs)])
+    return JointRows([teacher, NamedRows("pairs", pairs)])
 
 
 def test_each_microbatch_is_of_one_task_and_every_row_is_read_once() -> None:

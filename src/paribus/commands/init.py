@@ -58,7 +58,7 @@ def init(given: Arguments) -> int:
 
 def _ask(given: Arguments) -> InitRequest:
     """The question, from arguments and from answers in a terminal. Raises UserError for what is missing or wrong."""
-    from paribus.data.corpus.files import find
+    from paribus.data.corpus.text_files import find
     from paribus.sweeps.init import USUAL, InitRequest, name_of, name_task, split_compared
     from paribus.tasks.tables.guess import guess_task
 

@@ -1,6 +1,5 @@
-"""Stable hashes of plain data.
-
-Checksums of what is stored: they are verified when it is opened, so that a damaged file is never used.
+"""Hashes: of plain data, which name things, and of files, which are verified when they are opened, so that a damaged one
+is never used.
 """
 
 from __future__ import annotations

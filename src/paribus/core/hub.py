@@ -1,6 +1,6 @@
-"""Makes the client of the Hugging Face hub fail fast without a network.
+"""Where a pre-trained checkpoint is: in a package, in a local folder, in one of our runs, or on the Hugging Face hub.
 
-Where a pre-trained checkpoint is: in a package, in a local folder, in one of our runs, or on the hub. No torch.
+No torch. Without a network the client of the hub fails fast and uses its cache alone (`patience`).
 """
 
 from __future__ import annotations

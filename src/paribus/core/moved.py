@@ -16,7 +16,7 @@ MOVED = {
     "data.annotators.spacy_spans": "data.annotators",
     "data.corpus.filtered": "data.corpus.cleaning",
     "data.corpus.rules": "data.corpus.cleaning",
-    "data.corpus.units": "data.corpus.rows",
+    "data.corpus.units": "data.corpus.text_rows",
     "data.formats.sentences": "data.formats.full_sentences",
     "data.schedule": "data.mask_schedule",
     "finetuning.joint": "training.joint.settings",

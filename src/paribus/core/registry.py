@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Generic, Protocol, TypeVar
 
 
-class Choice(Protocol):
+class Registered(Protocol):
     """What can be registered. `rank`: its place among the others, low first."""
 
     @property
@@ -17,7 +17,7 @@ class Choice(Protocol):
     def rank(self) -> int: ...
 
 
-Item = TypeVar("Item", bound=Choice)
+Item = TypeVar("Item", bound=Registered)
 
 
 class Registry(Generic[Item]):

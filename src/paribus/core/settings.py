@@ -1,10 +1,8 @@
-"""The range of a number in a config, written beside the setting that it belongs to.
-
-The plain groups of the config as typed settings, which Hydra checks and a run hands on.
+"""The plain groups of the config as typed settings, which Hydra checks and a run hands on.
 
 Hydra composes the YAML files of these groups on top of the types here (its `schema`), so that a value of another type
 is refused when a config is composed. The default of a setting applies to configs that were stored before the setting
-existed.
+existed. The range of a number stands beside its setting (`within`), also in components.
 """
 
 from __future__ import annotations

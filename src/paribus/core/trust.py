@@ -1,6 +1,5 @@
-"""Which classes a config may name. A config from a stranger (a checkpoint, a sweep file) must not run code.
-
-Finds and masks secrets in settings, which must not appear in logs, trackers or committed records.
+"""What a config may name and show. One from a stranger (a checkpoint, a sweep file) must not run code, and no log, tracker
+or committed record may hold a secret.
 """
 
 from __future__ import annotations

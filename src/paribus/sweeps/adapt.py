@@ -14,7 +14,7 @@ from paribus.core.errors import UserError, located
 from paribus.core.files import write_text
 from paribus.core.moved import find_moved
 from paribus.core.strict_yaml import load_strict, readable
-from paribus.data.corpus.files import find
+from paribus.data.corpus.text_files import find
 from paribus.sweeps.columns import list_metrics
 from paribus.sweeps.sweep import TRIAL, quote
 

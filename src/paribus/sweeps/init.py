@@ -12,7 +12,7 @@ from typing import NamedTuple
 from paribus.core.config import choices, conf_dir, family_of, sweeps_dir, table_seeds
 from paribus.core.errors import UserError
 from paribus.core.files import write_text
-from paribus.data.corpus.files import SPLITS, find
+from paribus.data.corpus.text_files import SPLITS, find
 from paribus.sweeps.adapt import LOSSES
 from paribus.sweeps.request import Request
 from paribus.sweeps.sweep import quote

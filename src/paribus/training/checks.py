@@ -25,7 +25,7 @@ from paribus.objectives.mlm import MaskedLM
 from paribus.tasks.rows import FORMATS, GPT, head_tokens
 from paribus.training.description import Run
 from paribus.training.finetuner import read_with
-from paribus.training.profile import Profile
+from paribus.training.profile import ResolvedProfile
 from paribus.training.replay import ROWS, TASK, read_text
 from paribus.training.streams import check_examples, check_fits
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from paribus.training.stage import Stage
 
 
-def check_run(run: Run, profile: Profile) -> None:
+def check_run(run: Run, profile: ResolvedProfile) -> None:
     """The settings of a run, stage by stage, and of its fine-tuning."""
     check_processes(run, profile)
     for stage in run.chain:
@@ -53,7 +53,7 @@ def check_run(run: Run, profile: Profile) -> None:
     check_points(run, profile)
 
 
-def check_processes(run: Run, profile: Profile) -> None:
+def check_processes(run: Run, profile: ResolvedProfile) -> None:
     """Whether the run can be trained on as many processes as its profile sets."""
     ranks = profile.ranks
     if ranks < 1:
@@ -183,7 +183,7 @@ def check_encoder(run: Run) -> None:
         raise UserError("finetune.encoder=true leaves out the decoder, which the text needs", mend)
 
 
-def check_points(run: Run, profile: Profile) -> None:
+def check_points(run: Run, profile: ResolvedProfile) -> None:
     """Fine-tunings during pre-training: how often, and whether the run can be fine-tuned on the way."""
     points = run.evaluation.task_points
     listed = [points] if isinstance(points, int) else points

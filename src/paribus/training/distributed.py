@@ -41,13 +41,13 @@ from paribus.core.console import say
 from paribus.core.processes import SIGNALS, THREADS
 
 if TYPE_CHECKING:
-    from paribus.training.profile import Profile
+    from paribus.training.profile import ResolvedProfile
 
 HELPER = "paribus.training.helper"
 WAIT = timedelta(hours=2)  # for a rank that evaluates while the others wait
 
 
-class Group(NamedTuple):
+class RankGroup(NamedTuple):
     """The rank of this process among `size`, and the `port` at which they meet."""
 
     rank: int = 0
@@ -62,7 +62,7 @@ class Meeting(ClusterEnvironment):
     main_address = "127.0.0.1"
     main_port = 0
 
-    def __init__(self, group: Group) -> None:
+    def __init__(self, group: RankGroup) -> None:
         super().__init__()
         self.group, self.main_port = group, group.port
 
@@ -89,7 +89,7 @@ class Meeting(ClusterEnvironment):
         """It is known."""
 
 
-def trainer_settings(group: Group, strategy: str) -> dict[str, Any]:
+def trainer_settings(group: RankGroup, strategy: str) -> dict[str, Any]:
     """The settings of Lightning's Trainer for several processes. A job of Slurm is queued again by its launcher."""
     if group.size == 1:
         slurm = [SLURMEnvironment(auto_requeue=False)] if SLURMEnvironment.detect() else []
@@ -99,14 +99,14 @@ def trainer_settings(group: Group, strategy: str) -> dict[str, Any]:
 
 
 @contextmanager
-def helpers(folder: Path, profile: Profile) -> Iterator[Group]:
+def helpers(folder: Path, profile: ResolvedProfile) -> Iterator[RankGroup]:
     """Start the other processes of a run, whose resolved config is in its folder.
 
     None outlives the block: when the first process has trained, nothing is left for the others. Nor does the number of
     threads in the environment, which a later run of this process would take for the user's.
     """
     if profile.ranks == 1:
-        yield Group()
+        yield RankGroup()
         return
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -123,7 +123,7 @@ def helpers(folder: Path, profile: Profile) -> Iterator[Group]:
     over = threading.Event()
     threading.Thread(target=_guard, args=(started, over), daemon=True).start()
     try:
-        yield Group(0, profile.ranks, port)
+        yield RankGroup(0, profile.ranks, port)
     finally:
         over.set()
         if given is None:

@@ -1,6 +1,5 @@
-"""The held-out evaluation: fixed masks and pairs of the validation split, and what trivial models make of the same.
-
-How much a model forgets of the text that it was first trained on, in nats of the held-out loss.
+"""The held-out evaluation: fixed masks and pairs of the validation split, what trivial models make of the same, and how
+much fine-tuning makes a model forget of it.
 """
 
 from __future__ import annotations

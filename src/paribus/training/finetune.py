@@ -31,7 +31,7 @@ from paribus.training.callbacks import Bar, TaskCurve, TuningCurve, append_line
 from paribus.training.evaluate import evaluating, on_device, placed
 from paribus.training.finetuner import (
     Base,
-    Work,
+    TaskWork,
     encode_training,
     finetuner,
     joint_finetuner,
@@ -43,7 +43,7 @@ from paribus.training.finetuner import (
 )
 from paribus.training.joint.train import FOLDER, Where, describe_joint, is_whole, joint_path, train_joint
 from paribus.training.learner import Finetuning
-from paribus.training.profile import Profile
+from paribus.training.profile import ResolvedProfile
 from paribus.training.replay import Replay, read_text
 from paribus.training.steps import StepData, task_batch
 from paribus.training.trainer import trainer
@@ -56,13 +56,13 @@ ROWS = 128  # a forward pass of the evaluation
 class How(NamedTuple):
     """The settings of fine-tunings, the run's folder, and where they report."""
 
-    profile: Profile
+    profile: ResolvedProfile
     folder: Path
     tracked: Tracked | None
 
 
 def finetune(
-    bases: Sequence[Base], data: Data, profile: Profile, folder: Path, tracked: Tracked | None = None
+    bases: Sequence[Base], data: Data, profile: ResolvedProfile, folder: Path, tracked: Tracked | None = None
 ) -> dict[str, Any]:
     """{"task_runs": [{task, seed, metrics}], "baselines": {column: {name: value}}, "tuned": {name: value}, "gold":
     what `describe_gold` says, "curves": {file: its hash}, "finetune_seconds": of training and evaluation}, and `joint`
@@ -88,7 +88,7 @@ def finetune(
         for metric, values in measure_baselines(task, run.cache).items():
             baseline[f"{name}/{metric}"] = values
         missing = [seed for seed in run.finetune.seeds if (name, seed) not in done]
-        work = work_of(run, data, name) if missing else Work(name, run.task_type(name), {}, {})
+        work = work_of(run, data, name) if missing else TaskWork(name, run.task_type(name), {}, {})
         for seed in missing:
             mark = time.perf_counter()
             tuned_bases = [base._replace(run=base.run.tuned_for(name)) for base in bases]
@@ -164,7 +164,9 @@ def _finished(path: Path, signature: str) -> dict[tuple[str, int], dict[str, Any
     return {}
 
 
-def finetune_once(bases: Sequence[Base], work: Work, seed: int, how: How) -> tuple[dict[str, float], dict[str, str]]:
+def finetune_once(
+    bases: Sequence[Base], work: TaskWork, seed: int, how: How
+) -> tuple[dict[str, float], dict[str, str]]:
     """The scores of a fine-tuning, and the hashes of its answers by their names in `gold.npz`."""
     model, head, rehearsed = _tuned(bases, work, seed, how)
     metrics = {} if bases[0].run.finetune.covers is None else {"length": float(work.length)}
@@ -186,7 +188,7 @@ def finetune_once(bases: Sequence[Base], work: Work, seed: int, how: How) -> tup
     return metrics, hash_answers(answers)
 
 
-def _tuned(bases: Sequence[Base], work: Work, seed: int, how: How) -> tuple[Network | Ensemble, Any, Any]:
+def _tuned(bases: Sequence[Base], work: TaskWork, seed: int, how: How) -> tuple[Network | Ensemble, Any, Any]:
     """A fine-tuned model, its head and that of a further loss, or an ensemble, of which what is done is kept until all
     are.
     """
@@ -206,7 +208,7 @@ def _tuned(bases: Sequence[Base], work: Work, seed: int, how: How) -> tuple[Netw
     return ensemble, ensemble, None
 
 
-def _save(path: Path, learner: Finetuning, base: Base, work: Work) -> None:
+def _save(path: Path, learner: Finetuning, base: Base, work: TaskWork) -> None:
     config = base.run.config["finetune"]
     config = {**config, "head": config.get("each", {}).get(work.name, {}).get("head", config["head"])}
     saved.save(path, learner.encoder, _head(learner), base.encoder, config, work.task_type)
@@ -216,7 +218,7 @@ def _head(learner: Finetuning) -> Any:
     return learner.objective.heads["task"]
 
 
-def _trained(base: Base, work: Work, seed: int, how: How, turn: int = 0, model: str = "") -> Finetuning:
+def _trained(base: Base, work: TaskWork, seed: int, how: How, turn: int = 0, model: str = "") -> Finetuning:
     """A fine-tuning of a model; of an ensemble it is the one called `model`, without a learning curve."""
     replay = None
     if base.run.finetune.replay and base.memory is not None:

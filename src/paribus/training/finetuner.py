@@ -28,7 +28,7 @@ from paribus.training.replay import Replay, ReplaySteps
 from paribus.training.steps import Steps, TaskSteps
 
 
-class Work(NamedTuple):
+class TaskWork(NamedTuple):
     """A task as a model does it: its task type, the examples and the rows of its sets."""
 
     name: str
@@ -77,7 +77,7 @@ def read_with(run: Run, encoder: Network) -> Network:
     return TextEncoder(cast(Any, encoder))
 
 
-def begin(run: Run, data: Data, encoder: Network, task: str, seed: int, folder: Path) -> tuple[Finetuning, Work]:
+def begin(run: Run, data: Data, encoder: Network, task: str, seed: int, folder: Path) -> tuple[Finetuning, TaskWork]:
     """A fine-tuning of the run in `folder` before its first step, and its task."""
     run = run.tuned_for(task)
     work = work_of(run, data, task)
@@ -88,13 +88,13 @@ def begin(run: Run, data: Data, encoder: Network, task: str, seed: int, folder: 
     return learner, work
 
 
-def work_of(run: Run, data: Data, name: str) -> Work:
+def work_of(run: Run, data: Data, name: str) -> TaskWork:
     """A task with its examples, as rows of the length that fits the training examples."""
     task, task_type = run.tasks[name], run.task_type(name)
     examples = task.examples(run.cache)
     own = task_type.fit_length(examples["train"], data.tokenizer, data.vocabulary, run.finetune.of(name))
     encoded = {split: task_type.encode(rows, data.tokenizer, data.vocabulary, own) for split, rows in examples.items()}
-    return Work(task.name, task_type, examples, encoded, own.length)
+    return TaskWork(task.name, task_type, examples, encoded, own.length)
 
 
 def encode_training(run: Run, data: Data, task: str) -> TaskRows:

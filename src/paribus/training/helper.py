@@ -10,7 +10,7 @@ from pathlib import Path
 import yaml
 
 from paribus.training.description import Run
-from paribus.training.distributed import Group, obey_the_first
+from paribus.training.distributed import RankGroup, obey_the_first
 from paribus.training.pretrain import help_to_train
 from paribus.training.profile import resolve
 from paribus.training.stage import open_stage
@@ -19,7 +19,7 @@ from paribus.training.stage import open_stage
 def main(arguments: list[str]) -> None:
     """Help to pre-train the run of a folder; a helper evaluates, saves and prints nothing."""
     obey_the_first()
-    folder, group = Path(arguments[0]), Group(*map(int, arguments[1:]))
+    folder, group = Path(arguments[0]), RankGroup(*map(int, arguments[1:]))
     run = Run.of(yaml.safe_load((folder / "config.yaml").read_text(encoding="utf-8")))
     with open(os.devnull, "w") as nowhere, contextlib.redirect_stderr(nowhere):  # the first process prints it
         profile, data = resolve(run.profile), run.data()

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from paribus.models.network import Network
     from paribus.training.evaluate import Memory
     from paribus.training.learner import Learner
-    from paribus.training.profile import Profile
+    from paribus.training.profile import ResolvedProfile
     from paribus.training.stage import Stage
 
 FOLDER = "points"  # in a run's folder, one folder for each number of steps
@@ -63,7 +63,7 @@ def make_snapshots(stage: Stage) -> list[Snapshots]:
     return [Snapshots(points, stage.steps, save)] if points and not stage.run.stage else []
 
 
-def tune_points(base: Base, data: Data, profile: Profile, folder: Path) -> list[dict[str, Any]]:
+def tune_points(base: Base, data: Data, profile: ResolvedProfile, folder: Path) -> list[dict[str, Any]]:
     """[{"step", "tokens", "task_runs": [{task, seed, metrics}], "finetune_seconds"}] of the points during pre-training,
     in order.
 
@@ -82,7 +82,7 @@ def _recall(memory: Memory | None, encoder: Network, folder: Path) -> Memory | N
     return replace(memory, encoder=encoder, head=head, before={})
 
 
-def _tune_point(base: Base, data: Data, profile: Profile, path: Path) -> dict[str, Any]:
+def _tune_point(base: Base, data: Data, profile: ResolvedProfile, path: Path) -> dict[str, Any]:
     if (about := read_sealed(path)) is None:
         raise UserError(f"{path} is damaged", f"remove {path.parent}: the run then lacks this point, or train it again")
     if "task_runs" not in about:

@@ -37,7 +37,7 @@ from paribus.training.callbacks import (
     saved_steps,
 )
 from paribus.training.description import Run
-from paribus.training.distributed import Gathering, Group, helpers
+from paribus.training.distributed import Gathering, RankGroup, helpers
 from paribus.training.evaluate import placed
 from paribus.training.in_distribution import name_values
 from paribus.training.kept_optimizer import callbacks_of
@@ -150,13 +150,13 @@ def train(stage: Stage, meter: Meter, curves: Curves, noise: NoiseScale | None, 
         take_steps(stage, callbacks, tracked, group)
 
 
-def help_to_train(stage: Stage, group: Group) -> None:
+def help_to_train(stage: Stage, group: RankGroup) -> None:
     """What the other processes of a run do: the steps, and what all must do for a checkpoint."""
     take_weights(stage)
     take_steps(stage, [*gather_shards(stage), *callbacks_of(stage), last_checkpoint(stage)], None, group)
 
 
-def take_steps(stage: Stage, callbacks: list[Any], tracked: Tracked | None, group: Group) -> None:
+def take_steps(stage: Stage, callbacks: list[Any], tracked: Tracked | None, group: RankGroup) -> None:
     """Lightning's loop, from the last checkpoint to the last step.
 
     Raises Stopped if a signal came in between, and UserError if the memory does not hold a step.

@@ -11,14 +11,14 @@ import torch
 
 from paribus.core.errors import UserError
 from paribus.core.processes import THREADS, collect_often, keep_freed_memory, ranks_of
-from paribus.core.settings import Profile as Settings
+from paribus.core.settings import Profile
 
 STRATEGIES = ("ddp", "fsdp")
 PRECISIONS = {"bf16-mixed": torch.bfloat16, "32-true": torch.float32}
 
 
 @dataclass(frozen=True)
-class Profile:
+class ResolvedProfile:
     """What a run really used, for its record."""
 
     accelerator: str
@@ -46,7 +46,7 @@ class Profile:
         return {**asdict(self), "device": name}
 
 
-def resolve(asked: Settings) -> Profile:
+def resolve(asked: Profile) -> ResolvedProfile:
     """Choose what is `auto`, and set up the threads and the memory of this process.
 
     Raises UserError for a precision, a strategy or an accelerator that is not here.
@@ -67,7 +67,7 @@ def resolve(asked: Settings) -> Profile:
     keep_freed_memory()
     collect_often()
     own = (asked.workers, asked.microbatch, asked.compile)
-    return Profile(accelerator, precision, threads, *own, ranks, asked.strategy)
+    return ResolvedProfile(accelerator, precision, threads, *own, ranks, asked.strategy)
 
 
 def _repeat_bits() -> None:
@@ -121,7 +121,7 @@ def _cpu_field(name: str) -> str:
         return ""
 
 
-def matrix_peak(profile: Profile) -> float:
+def matrix_peak(profile: ResolvedProfile) -> float:
     """Floating-point operations a second of a bare matrix product here, measured: the yardstick of `mfu`."""
     import time
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from paribus.runs.tracker import Tracked
     from paribus.training.callbacks import Reporter
     from paribus.training.finetuner import Base
-    from paribus.training.profile import Profile
+    from paribus.training.profile import ResolvedProfile
     from paribus.training.stage import Stage
 
 MEMBERS = "members"  # in a run's folder: what the members after the first have pre-trained
@@ -86,7 +86,7 @@ def train(run: Run, reporter: Reporter | None) -> None:
 
 
 def pretrain_members(
-    run: Run, data: Data, profile: Profile, tracker: TrackedStages, reporter: Reporter | None
+    run: Run, data: Data, profile: ResolvedProfile, tracker: TrackedStages, reporter: Reporter | None
 ) -> tuple[list[Base], dict[str, Any]]:
     """Pre-train and evaluate each member of a run's ensemble; without one the run is its only member.
 
@@ -112,7 +112,7 @@ def pretrain_members(
 def pretrain_stages(
     run: Run,
     data: Data,
-    profile: Profile,
+    profile: ResolvedProfile,
     folder: Path,
     tracked: Tracked | None = None,
     reporter: Reporter | None = None,
@@ -157,7 +157,9 @@ def warn_of_plateau(stages: Sequence[Stage]) -> None:
         say(f"{run.label} {outlook}. Train {outlook.factor:.1f} times as long{longer}")
 
 
-def finetune_tasks(bases: Sequence[Base], data: Data, profile: Profile, tracker: TrackedStages) -> dict[str, Any]:
+def finetune_tasks(
+    bases: Sequence[Base], data: Data, profile: ResolvedProfile, tracker: TrackedStages
+) -> dict[str, Any]:
     """Fine-tune and score every task at the end of pre-training, and at the points on the way that the config sets.
 
     Returns their parts of the record, empty ones without tasks.
@@ -212,7 +214,7 @@ def measure_overlaps(run: Run, data: Data) -> dict[str, float]:
     }
 
 
-def describe_run(run: Run, data: Data, profile: Profile) -> dict[str, Any]:
+def describe_run(run: Run, data: Data, profile: ResolvedProfile) -> dict[str, Any]:
     """The part of the record that identifies the run, its data and its code."""
     from paribus.runs.provenance import git_state, versions
 

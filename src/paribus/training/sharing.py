@@ -17,7 +17,7 @@ from paribus.runs.identity import Identity
 from paribus.training.description import Run
 
 if TYPE_CHECKING:
-    from paribus.training.profile import Profile
+    from paribus.training.profile import ResolvedProfile
 
 
 @contextmanager
@@ -86,7 +86,7 @@ def _link(source: str, target: str) -> None:
         shutil.copyfile(source, target)
 
 
-def share_tuning(run: Run, profile: Profile) -> None:
+def share_tuning(run: Run, profile: ResolvedProfile) -> None:
     """Give a run the fine-tunings of a finished one of its study that differs in nothing but the arm's name.
 
     An arm without pre-training and the anchor `from_scratch` may be such. A run with its own folder (`run_dir`) shares
@@ -109,7 +109,7 @@ def share_tuning(run: Run, profile: Profile) -> None:
             write_bytes(own / name, path.read_bytes())
 
 
-def _has(folder: Path, run: Run, profile: Profile) -> bool:
+def _has(folder: Path, run: Run, profile: ResolvedProfile) -> bool:
     """Whether a folder has fine-tunings that are those of a run."""
     record = find_finished(folder, run.identity.signature)
     if record is None or not record.done or record.precision != profile.precision:

@@ -23,7 +23,7 @@ from paribus.training.description import Run
 from paribus.training.evaluate import HeldOutEvaluation, Probe
 from paribus.training.in_distribution import InDistribution
 from paribus.training.probe import TrainedProbe
-from paribus.training.profile import Profile
+from paribus.training.profile import ResolvedProfile
 from paribus.training.streams import held_out_examples, probe_examples
 
 OPTIMIZER = "optimizer.pt"  # in a stage's folder: {name of a parameter: its state}
@@ -38,7 +38,7 @@ class Stage:
 
     run: Run
     data: Data
-    profile: Profile
+    profile: ResolvedProfile
     folder: Path
     plan: Order[Stream]
     steps: int
@@ -74,7 +74,7 @@ class Stage:
         return self.objective.pair_head
 
 
-def open_stage(run: Run, data: Data, profile: Profile, folder: Path, earlier: Sequence[Stage] = ()) -> Stage:
+def open_stage(run: Run, data: Data, profile: ResolvedProfile, folder: Path, earlier: Sequence[Stage] = ()) -> Stage:
     """Build what a stage needs: its network and objective, the order of its examples, its evaluations.
 
     The weights are those of the checkpoint that the model names, or initial ones; those of the stage before are loaded

@@ -22,7 +22,7 @@ from paribus.training.finetune import ROWS, judge_answers
 from paribus.training.finetuner import Base, encode_training, finetuner, joint_finetuner, joint_tasks, read_with
 from paribus.training.points import count_rounds
 from paribus.training.pretrain import learner_of
-from paribus.training.profile import Profile, resolve
+from paribus.training.profile import ResolvedProfile, resolve
 from paribus.training.stage import Stage, open_stage
 from paribus.training.steps import PretrainingSteps, StepData, Steps
 from paribus.training.trainer import trainer
@@ -103,7 +103,7 @@ def _evaluation_seconds(stage: Stage) -> float:
         return total + sum(_timed(partial(probe.measure, stage.encoder, stage.pair_head)) for probe in stage.probes)
 
 
-def _task_seconds(run: Run, data: Data, encoder: Network, name: str, profile: Profile) -> float:
+def _task_seconds(run: Run, data: Data, encoder: Network, name: str, profile: ResolvedProfile) -> float:
     """All fine-tunings of a task, with the answers that are evaluated."""
     run = run.tuned_for(name)
     settings, task_type, examples = run.finetune, run.task_type(name), run.tasks[name].examples(run.cache)
@@ -123,13 +123,13 @@ def _task_seconds(run: Run, data: Data, encoder: Network, name: str, profile: Pr
     return encoding + (training + answer * answers) * len(settings.seeds)
 
 
-def _joint_seconds(run: Run, data: Data, encoder: Network, profile: Profile) -> float:
+def _joint_seconds(run: Run, data: Data, encoder: Network, profile: ResolvedProfile) -> float:
     encoded = {name: encode_training(run, data, name) for name in joint_tasks(run)}
     learner, steps = joint_finetuner(Base(run, read_with(run, encoder), None), encoded, 0)
     return _measure(learner, steps, profile).of(steps.total) * len(run.finetune.seeds)
 
 
-def _measure(learner: pl.LightningModule, steps: Steps, profile: Profile) -> Fit:
+def _measure(learner: pl.LightningModule, steps: Steps, profile: ResolvedProfile) -> Fit:
     clock = _Clock()
     few = min(steps.total, WARM + STEPS)
     loop = trainer(profile, few, [clock])

@@ -19,8 +19,8 @@ from pytorch_lightning.profilers import AdvancedProfiler, Profiler, PyTorchProfi
 from paribus.core.errors import UserError
 from paribus.core.processes import SIGNALS
 from paribus.runs.tracker import Tracked
-from paribus.training.distributed import Group, trainer_settings
-from paribus.training.profile import Profile
+from paribus.training.distributed import RankGroup, trainer_settings
+from paribus.training.profile import ResolvedProfile
 
 PROFILERS: dict[str, type[Profiler]] = {
     "simple": SimpleProfiler,
@@ -30,11 +30,11 @@ PROFILERS: dict[str, type[Profiler]] = {
 
 
 def trainer(
-    profile: Profile,
+    profile: ResolvedProfile,
     steps: int,
     callbacks: Sequence[pl.Callback],
     tracked: Tracked | None = None,
-    group: Group | None = None,
+    group: RankGroup | None = None,
     profiler: Profiler | None = None,
 ) -> pl.Trainer:
     """A quiet Trainer for `steps` optimizer steps in all, of this process alone or of a group.
@@ -46,7 +46,7 @@ def trainer(
     logging.getLogger("lightning.fabric").setLevel(logging.ERROR)
     warnings.filterwarnings("ignore", module="pytorch_lightning")
     warnings.filterwarnings("ignore", module="lightning_fabric")
-    settings = trainer_settings(group or Group(), profile.strategy)
+    settings = trainer_settings(group or RankGroup(), profile.strategy)
     own = (*callbacks, KeepSignals())
     made = pl.Trainer(
         accelerator=profile.accelerator,

@@ -45,7 +45,7 @@ def make_schedule(redrawn: Redrawn) -> MaskSchedule:
 
 
 @dataclass(frozen=True)
-class FramedRows:
+class FeatureRows:
     """Examples as rows of text, with the special tokens that frame them, and the ids that their noise is drawn for."""
 
     text: Text
@@ -134,7 +134,7 @@ class FeatureCollator(ABC):
         return self.corruption(rows.text, noise, self.tokenizer.vocabulary)
 
     @abstractmethod
-    def frame(self, features: Sequence[Features]) -> FramedRows:
+    def frame(self, features: Sequence[Features]) -> FeatureRows:
         """The examples as rows of text."""
 
     @abstractmethod
@@ -185,7 +185,7 @@ class InPlaceCollator(FeatureCollator):
     def check(self, corruption: Corruption) -> None:
         EncoderCollator().check(corruption)
 
-    def frame(self, features: Sequence[Features]) -> FramedRows:
+    def frame(self, features: Sequence[Features]) -> FeatureRows:
         specials, pad = self.tokenizer.vocabulary.specials, self.tokenizer.vocabulary.pad
         ids = [np.asarray(feature["input_ids"], np.int64) for feature in features]
         free = [~np.isin(ids_L, specials) for ids_L in ids]
@@ -202,7 +202,7 @@ class InPlaceCollator(FeatureCollator):
             sentence_BL=np.where(free_BL, 0, -1).astype(np.int16),
             part_BL=pad_rows(parts, 0, np.int8, width),
         )
-        return FramedRows(text, identify(features))
+        return FeatureRows(text, identify(features))
 
     def pack(self, views: Views) -> dict[str, Ints]:
         arrays = EncoderCollator().arrays(views, self.tokenizer.vocabulary)
@@ -237,7 +237,7 @@ class TextToTextCollator(FeatureCollator):
         """Tokens of the text that an example may have, so that the model reads at most `budget` tokens."""
         return self.corruption.raw_length(budget)
 
-    def frame(self, features: Sequence[Features]) -> FramedRows:
+    def frame(self, features: Sequence[Features]) -> FeatureRows:
         specials, pad = self.tokenizer.vocabulary.specials, self.tokenizer.vocabulary.pad
         whole = [np.asarray(feature["input_ids"], np.int64) for feature in features]
         kept = [~np.isin(ids_L, specials) | (ids_L == self.tokenizer.vocabulary.unk) for ids_L in whole]
@@ -255,7 +255,7 @@ class TextToTextCollator(FeatureCollator):
             sentence_BL=np.where(real_BL, 0, -1).astype(np.int16),
             part_BL=np.zeros(real_BL.shape, np.int8),
         )
-        return FramedRows(text, identify(features))
+        return FeatureRows(text, identify(features))
 
     def __call__(self, features: Sequence[Features]) -> dict[str, torch.Tensor]:
         import torch

@@ -13,10 +13,10 @@ from paribus.core.console import bar, say
 from paribus.core.errors import UserError
 from paribus.core.hub import patience
 from paribus.data.corpus.document import Corpus, Document, in_parts, keep_documents, paragraphs
-from paribus.data.corpus.files import decide_splits, find, identify_files
-from paribus.data.corpus.rows import RowReader, Rows, TextRow, Unit
 from paribus.data.corpus.sentences import Splitter
 from paribus.data.corpus.splits import check_share
+from paribus.data.corpus.text_files import decide_splits, find, identify_files
+from paribus.data.corpus.text_rows import RowReader, Rows, TextRow, Unit
 
 
 @dataclass(frozen=True)

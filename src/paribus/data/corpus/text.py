@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from paribus.data.corpus.document import LONGEST, Corpus, Document, in_parts, paragraphs
-from paribus.data.corpus.files import TextFile, find, identify_files
-from paribus.data.corpus.rows import RowReader
 from paribus.data.corpus.sentences import Splitter
 from paribus.data.corpus.splits import check_share, cut
+from paribus.data.corpus.text_files import TextFile, find, identify_files
+from paribus.data.corpus.text_rows import RowReader
 
 Blocks = tuple[str, Iterable[str]]  # a document's name and its paragraphs, or runs of paragraphs
 

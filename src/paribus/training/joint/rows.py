@@ -43,7 +43,7 @@ class NamedRows(TaskRows):
 
 
 @dataclass(frozen=True)
-class SeveralTasks(TaskRows):
+class JointRows(TaskRows):
     """The rows of several tasks, one task after the other. A step over rows of several tasks is `split` into batches
     of one task each, so that every loss has its own head and denominator.
     """

@@ -17,17 +17,17 @@ from torch import Tensor
 from paribus.core.checksums import digest, read_sealed
 from paribus.core.files import replacing, write_sealed
 from paribus.core.processes import patient
-from paribus.core.settings import Profile as Settings
+from paribus.core.settings import Profile
 from paribus.data.sequences import Array
 from paribus.runs.tracker import Tracked
 from paribus.tasks.mixtures import deal
 from paribus.tasks.rows import TaskRows, order
 from paribus.training.callbacks import LAST, Bar, LastCheckpoint, TaskCurve, saved_steps
 from paribus.training.description import Run
-from paribus.training.joint.rows import NamedRows, SeveralTasks
+from paribus.training.joint.rows import JointRows, NamedRows
 from paribus.training.joint.settings import Joint
 from paribus.training.learner import Finetuning
-from paribus.training.profile import Profile
+from paribus.training.profile import ResolvedProfile
 from paribus.training.steps import Step, StepData, task_batch
 from paribus.training.trainer import trainer
 
@@ -45,8 +45,8 @@ class Start(NamedTuple):
 class Where(NamedTuple):
     """The settings of a joint training, the run's folder, and where it reports."""
 
-    profile: Profile
-    settings: Settings
+    profile: ResolvedProfile
+    settings: Profile
     folder: Path
     tracked: Tracked | None
 
@@ -59,7 +59,7 @@ class JointSteps:
     """
 
     def __init__(self, tasks: Sequence[NamedRows], joint: Joint, batch_size: int, seed: int) -> None:
-        self.tasks, self.rows, self.seed = tasks, SeveralTasks(tasks), seed
+        self.tasks, self.rows, self.seed = tasks, JointRows(tasks), seed
         self.batch_size, self.alone = batch_size, joint.step == "one_task"
         self.unit = batch_size if self.alone else 1  # rows of a turn
         self.sizes = [-(-len(rows.length_N) // self.unit) for rows in tasks]

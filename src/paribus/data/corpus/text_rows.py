@@ -12,7 +12,7 @@ from typing import BinaryIO, NamedTuple, cast
 from paribus.core.checksums import parse
 from paribus.core.errors import UserError
 from paribus.data.corpus.document import LONGEST
-from paribus.data.corpus.files import TextFile
+from paribus.data.corpus.text_files import TextFile
 
 BLOCK = 1 << 18  # bytes read at once
 LONGEST_LINE = LONGEST // 4  # characters of plain text; a longer line is cut between words
