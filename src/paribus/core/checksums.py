@@ -1,5 +1,5 @@
-"""Hashes: of plain data, which name things, and of files, which are verified when they are opened, so that a damaged one
-is never used.
+"""Hashes: of plain data, which name things, and of files, which are verified when they are opened, so that a damaged
+one is never used.
 """
 
 from __future__ import annotations

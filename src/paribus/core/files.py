@@ -1,5 +1,5 @@
-"""Files and folders: atomic writes, which are complete or absent, and names that studies, arms, scales, stages and tasks
-can have, since they become names of folders and files.
+"""Files and folders: atomic writes, which are complete or absent, and names that studies, arms, scales, stages and
+tasks can have, since they become names of folders and files.
 """
 
 from __future__ import annotations

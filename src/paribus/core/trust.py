@@ -1,5 +1,5 @@
-"""What a config may name and show. One from a stranger (a checkpoint, a sweep file) must not run code, and no log, tracker
-or committed record may hold a secret.
+"""What a config may name and show. One from a stranger (a checkpoint, a sweep file) must not run code, and no log,
+tracker or committed record may hold a secret.
 """
 
 from __future__ import annotations

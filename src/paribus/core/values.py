@@ -1,8 +1,8 @@
 """Types and bounds of a run's settings, checked on the whole resolved config before anything is computed.
 
 The types are the annotations of the component that a node names; Hydra checks those of the plain groups
-(`core.settings`). A number is finite and within the bounds of its setting, which stand beside it (`core.settings.within`);
-without such bounds, it is not negative outside the user's own components.
+(`core.settings`). A number is finite and within the bounds of its setting, which stand beside it
+(`core.settings.within`); without such bounds, it is not negative outside the user's own components.
 """
 
 from __future__ import annotations
