@@ -334,7 +334,7 @@ def test_status_is_quick(tmp_path: Path) -> None:
 
 
 def test_the_study_layer_needs_no_torch() -> None:
-    code = "import sys; from paribus.commands import plan, status; from paribus.sweeps import expand, runner; "
+    code = "import sys; from paribus.commands import plan, status; from paribus.sweeps import expand, run; "
     code += "print([name for name in ('torch', 'rich', 'hydra') if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
