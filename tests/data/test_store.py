@@ -96,11 +96,8 @@ build(corpus(), Tokenizer.load(Path(sys.argv[1])), Blingfire(), Path(sys.argv[2]
 
 
 def environment(**more: str) -> dict[str, str]:
-    return {
-        **os.environ,
-        "PYTHONPATH": f"{Path(__file__).parent}{os.pathsep}{Path(__file__).parents[1] / 'support'}",
-        **more,
-    }
+    """What a script needs to import this file."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path]), **more}
 
 
 def test_threads_change_nothing(tokenizer: Tokenizer, tmp_path: Path) -> None:

@@ -128,7 +128,6 @@ def test_a_word_has_the_same_pieces_at_the_start_and_inside(kind: str, trained: 
     assert inside.tolist()[-len(first) :] == first.tolist()
 
 
-PLACES = f"{Path(__file__).parent}{os.pathsep}{Path(__file__).parents[1] / 'support'}"
 TRAIN = """
 import sys
 from pathlib import Path
@@ -141,7 +140,11 @@ for kind, size in SIZES.items():
 def test_training_again_gives_the_same_bytes(trained: dict[str, Tokenizer], folder: Path, tmp_path: Path) -> None:
     for threads in ("1", "3"):
         place = tmp_path / threads
-        env = {**os.environ, "RAYON_NUM_THREADS": threads, "PYTHONPATH": PLACES}
+        env = {
+            **os.environ,
+            "RAYON_NUM_THREADS": threads,
+            "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path]),
+        }
         subprocess.run([sys.executable, "-c", TRAIN, str(place)], check=True, env=env)
         for kind in KINDS:
             name = f"{kind}/tokenizer.json"

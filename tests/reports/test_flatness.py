@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 import torch
 import yaml
+from made_once import made_once
 from matplotlib.text import Text
 
 from paribus.commands.cli import main
@@ -44,22 +46,23 @@ def settings(text_folder: Path, task_folder: Path, cache: Path) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def sweep(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The file of a packaged sweep with the column of the small task."""
-    content = yaml.safe_load((ROOT / "sweeps" / "pretraining_helps.yaml").read_text())
-    path = tmp_path_factory.mktemp("sweeps") / "pretraining_helps.yaml"
-    path.write_text(yaml.safe_dump({**content, "columns": ["sst2/accuracy"], "claims": []}))
-    return str(path)
+def sweep(session_folder: Path, text_folder: Path, task_folder: Path, cache: Path) -> str:
+    """The file of a packaged sweep with the column of the small task; its runs are beside it."""
+
+    def make(folder: Path) -> None:
+        content = yaml.safe_load((ROOT / "sweeps" / "pretraining_helps.yaml").read_text())
+        path = folder / "pretraining_helps.yaml"
+        path.write_text(yaml.safe_dump({**content, "columns": ["sst2/accuracy"], "claims": []}))
+        argv = [str(path), *settings(text_folder, task_folder, cache), f"runs={folder / 'runs'}", "seeds=0,1"]
+        assert run_sweep(parse_run("run", argv)._replace(results=folder / "none")) == 0
+
+    return str(made_once(session_folder / "flatness", make) / "pretraining_helps.yaml")
 
 
 @pytest.fixture(scope="module")
-def runs(
-    sweep: str, text_folder: Path, task_folder: Path, cache: Path, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[Path, list[Path]]:
+def runs(sweep: str) -> tuple[Path, list[Path]]:
     """The sweep after its runs: (their root, folders of pretrained and of scratch, the first seed)."""
-    root = tmp_path_factory.mktemp("flat") / "runs"
-    argv = [sweep, *settings(text_folder, task_folder, cache), f"runs={root}", "seeds=0,1"]
-    assert run_sweep(parse_run("run", argv)._replace(results=root / "none")) == 0
+    root = Path(sweep).parent / "runs"
     return root, [next((root / "pretraining_helps" / arm).glob("seed0-*")) for arm in ("pretrained", "scratch")]
 
 
@@ -130,17 +133,14 @@ def test_a_missing_checkpoint_is_one_line(
     capsys: pytest.CaptureFixture[str],
     refusal: Callable[..., str],
 ) -> None:
-    asked = ["flatness", sweep, "scale=test", f"runs={runs[0]}", f"out={tmp_path}"]
-    file = kept(runs[1][1], "sst2", 1)
-    file.rename(tmp_path / "away")
-    try:
-        assert main(asked) == 2
-    finally:
-        (tmp_path / "away").rename(file)
+    own = shutil.copytree(runs[0], tmp_path / "runs")  # other processes read the original
+    asked = ["flatness", sweep, "scale=test", f"runs={own}", f"out={tmp_path / 'out'}"]
+    kept(own / runs[1][1].relative_to(runs[0]), "sst2", 1).unlink()
+    assert main(asked) == 2
     assert "scratch/seed0 did not keep the fine-tuning sst2-1: run the sweep again with" in capsys.readouterr().err
     assert "'mnli' was not fine-tuned in pretraining_helps at scale=test: choose sst2" in refusal(*asked, "task=mnli")
-    assert "no finished run of pretraining_helps" in refusal(*asked[:3], f"runs={tmp_path}")
-    assert list(tmp_path.iterdir()) == []
+    assert "no finished run of pretraining_helps" in refusal(*asked[:3], f"runs={tmp_path / 'none'}")
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("wrong", [["points=3"], ["examples=0"], ["grid=4"], ["roberta_table1"], ["directions=x"]])
