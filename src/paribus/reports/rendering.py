@@ -8,8 +8,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 from markupsafe import Markup
 
 from paribus.reports.plots.figure import render_inline
-from paribus.reports.plots.marks import render_mark
 from paribus.reports.plots.panel import Panel
+from paribus.reports.plots.style import render_mark
 from paribus.reports.tables.blocks import break_cell, break_head
 from paribus.verdict.words import NOT_RUN, find_word
 

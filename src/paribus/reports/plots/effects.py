@@ -22,7 +22,7 @@ from paribus.reports.plots.panel import (
     set_limits,
 )
 from paribus.reports.plots.style import COLORS
-from paribus.reports.signed_effects import turn
+from paribus.reports.signed_effects import sign_effect
 from paribus.reports.tables.blocks import format_number
 from paribus.reports.tables.schema import ContrastRow, Table
 from paribus.verdict.words import find_word
@@ -63,12 +63,12 @@ def _make_panel(table: Table, column: str, contrasts: Sequence[ContrastRow]) -> 
 
 def _draw(table: Table, column: str, contrasts: Sequence[ContrastRow], axes: Axes) -> None:
     unit = table.about[column].factor
-    ends = [end for row in contrasts for end in (*turn(row), row.margin, -row.margin) if end is not None]
+    ends = [end for row in contrasts for end in (*sign_effect(row), row.margin, -row.margin) if end is not None]
     set_limits(axes, "x", [0.0, *(end * unit for end in ends)])
     axes.set_ylim(len(contrasts), 0)
     axes.set_yticks([])
     for at, row in enumerate(contrasts):
-        effect, low, high, published = turn(row)
+        effect, low, high, published = sign_effect(row)
         value = format_number(table, column, effect, 1, sign=True)
         said = f"{row.arm} against {row.versus}: {value}, n={row.n}, {row.verdict}"
         fit_text(

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from paribus.reports.plots import curves
 from paribus.reports.plots.drawing import DRAWINGS, Drawing, View
-from paribus.reports.plots.marks import MARKS
 from paribus.reports.plots.panel import LEFT, RIGHT, WIDTH, Panel
-from paribus.reports.plots.style import COLORS
+from paribus.reports.plots.style import COLORS, MARKS
 from paribus.reports.tables.curves import make_band
 
 if TYPE_CHECKING:

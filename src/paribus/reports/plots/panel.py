@@ -8,8 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from paribus.reports.plots.marks import MARKS
-from paribus.reports.plots.style import COLORS
+from paribus.reports.plots.style import COLORS, MARKS
 from paribus.reports.tables.schema import Table
 from paribus.verdict.words import Word, find_word
 

@@ -23,7 +23,7 @@ from paribus.sweeps.control import describe_changes
 from paribus.sweeps.sweep import SCRATCH
 
 
-class Config(NamedTuple):
+class ConfigView(NamedTuple):
     """A resolved config with the seeds that share it; `place`: its id in the page."""
 
     place: str
@@ -32,7 +32,7 @@ class Config(NamedTuple):
     content: Mapping[str, Any]
 
 
-class Run(NamedTuple):
+class RunView(NamedTuple):
     """A run as a row; what is not known is empty. `values`: {column: number}; `file`: its record, below this page."""
 
     record: Record
@@ -40,7 +40,7 @@ class Run(NamedTuple):
     values: Mapping[str, str]
     tokens: str
     training: str
-    config: Config | None
+    config: ConfigView | None
     file: str
     wandb: str
 
@@ -85,10 +85,10 @@ def render_arm(entry: Entry, arm: str, sample: Sample) -> bytes:
     )
 
 
-def _describe_run(table: Table, record: Record, here: bool, configs: Sequence[Config]) -> Run:
+def _describe_run(table: Table, record: Record, here: bool, configs: Sequence[ConfigView]) -> RunView:
     config = next((one for one in configs if record.seed in one.seeds), None)
     budget = record.budget
-    return Run(
+    return RunView(
         record,
         status=record.status + (f": {record.error}" if record.error else ""),
         values={column: format_number(table, column, _find_value(table, record, column)) for column in table.columns},
@@ -110,7 +110,7 @@ def _find_value(table: Table, record: Record, column: str) -> float | None:
     return dict(zip(cell.seeds, cell.values, strict=False)).get(record.seed) if isinstance(cell, Cell) else None
 
 
-def _find_wandb(record: Record, config: Config | None) -> str:
+def _find_wandb(record: Record, config: ConfigView | None) -> str:
     """The address of the run on W&B; empty if its config does not have it."""
     logger = (config.content.get("logger") if config else None) or {}
     entity, project = logger.get("entity"), logger.get("project")
@@ -134,13 +134,13 @@ def _draw_curves(entry: Entry, records: Sequence[Record]) -> list[Panel]:
     return [draw_metric(metric, names, bands[metric], "each run") for metric in wanted]
 
 
-def _group_configs(stored: Mapping[int, StoredRun]) -> list[Config]:
+def _group_configs(stored: Mapping[int, StoredRun]) -> list[ConfigView]:
     """The resolved configs; seeds whose configs differ in nothing else share one."""
     texts: dict[str, list[int]] = {}
     for seed, run in stored.items():
         if (content := run.read(CONFIG)) is not None:
             texts.setdefault(_OF_ONE_RUN.sub("", content.decode("utf-8")), []).append(seed)
     return [
-        Config(f"config{number}", tuple(seeds), text, stored[seeds[0]].read_config() or {})
+        ConfigView(f"config{number}", tuple(seeds), text, stored[seeds[0]].read_config() or {})
         for number, (text, seeds) in enumerate(texts.items(), 1)
     ]

@@ -128,22 +128,22 @@ def collect(reports: Path, runs: Path, results: Path) -> list[Entry]:
     Raises UserError for a table.json that cannot be read.
     """
     sweeps = load_sweeps()
-    found: dict[tuple[str, str], Entry] = {}
+    entries: dict[tuple[str, str], Entry] = {}
     for root in (reports, results):
         for path in sorted(root.glob(f"*/*/{TABLE}")):
             content = _read_object(path, {"study", "scale", "arms", "claims", "columns"}, "paribus table")
             if not content["scale"]:
                 continue
-            table = _read_content(path, content)
+            table = _parse_table(path, content)
             scale = results / table.scale
             roots = (scale,) if root == results else (runs, scale)
             committed = (scale / table.study / TABLE).is_file()
             entry = Entry(table, content, path.parent, roots, _find_sweep(table, roots, sweeps), committed)
-            found.setdefault((entry.study, entry.scale), entry)
-    return sorted(found.values(), key=lambda entry: entry.order)
+            entries.setdefault((entry.study, entry.scale), entry)
+    return sorted(entries.values(), key=lambda entry: entry.order)
 
 
-def _read_content(path: Path, content: Mapping[str, Any]) -> Table:
+def _parse_table(path: Path, content: Mapping[str, Any]) -> Table:
     """The table. Raises UserError if one of its names, which become names of pages, leads out of its folder."""
     try:
         table = from_json(Table, content)
@@ -177,18 +177,18 @@ def load_sweeps() -> dict[str, Sweep]:
 def _read_object(path: Path, keys: set[str], verb: str) -> dict[str, Any]:
     """The file's object with at least these keys, which `verb` writes."""
     try:
-        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        if not keys <= found.keys():
+        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        if not keys <= content.keys():
             raise ValueError
     except (OSError, ValueError, AttributeError) as error:
         raise UserError(f"{path} cannot be read", f"make it again with `{verb}`, or remove it") from error
-    return found
+    return content
 
 
 def _find_sweep(table: Table, roots: Sequence[Path], sweeps: dict[str, Sweep]) -> Sweep | None:
     """The sweep of the table's study, or the one that its runs were made from under another name."""
-    own = next((sweep for sweep in sweeps.values() if sweep.study == table.study), None)
+    named = next((sweep for sweep in sweeps.values() if sweep.study == table.study), None)
     manifest = find_manifest(roots, table.study, table.scale)
-    if own is not None or manifest is None:
-        return own
+    if named is not None or manifest is None:
+        return named
     return next((sweep for sweep in sweeps.values() if sweep.hash(table.scale) == manifest.sweep_hash), None)

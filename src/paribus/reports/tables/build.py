@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from paribus.core.errors import UserError
 from paribus.core.stages import FIRST
-from paribus.reports.tables.compare import compare, compare_orders, summarize_tasks
+from paribus.reports.tables.compare import compare_orders, find_context, summarize_tasks
 from paribus.reports.tables.design import Design
 from paribus.reports.tables.evidence import Evidence, gather
 from paribus.reports.tables.notes import write_notes
@@ -455,7 +455,7 @@ def _select(values: Mapping[int, float], seeds: Sequence[int] | None) -> Mapping
 def _make_contrast_row(
     design: Design, evidence: Evidence, paper: PublishedTable | None, contrast: Contrast, ruling: Ruling
 ) -> ContrastRow:
-    summary, comparison = contrast.paired.summary, compare(design, evidence, paper, contrast)
+    summary, context = contrast.paired.summary, find_context(design, evidence, paper, contrast)
     return ContrastRow(
         column=contrast.column,
         arm=contrast.pair.arm,
@@ -476,10 +476,10 @@ def _make_contrast_row(
         seeds_range=ruling.range,
         detectable=ruling.detectable,
         reason=ruling.reason,
-        published=comparison.published,
-        equivalence=comparison.equivalence,
-        ci_bootstrap=comparison.ci_bootstrap,
-        components=comparison.components,
+        published=context.published,
+        equivalence=context.equivalence,
+        ci_bootstrap=context.ci_bootstrap,
+        components=context.components,
     )
 
 

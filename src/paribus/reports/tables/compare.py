@@ -24,7 +24,7 @@ from paribus.verdict.statistics import (
 _PERCENT = 1.5  # a published accuracy above this is printed in percent
 
 
-class Comparison(NamedTuple):
+class ContrastContext(NamedTuple):
     """Of a contrast: the published effect in our unit, intervals of other kinds, the components of its spread."""
 
     published: float | None
@@ -33,12 +33,14 @@ class Comparison(NamedTuple):
     components: Spread | None
 
 
-def compare(design: Design, evidence: Evidence, paper: PublishedTable | None, contrast: Contrast) -> Comparison:
+def find_context(
+    design: Design, evidence: Evidence, paper: PublishedTable | None, contrast: Contrast
+) -> ContrastContext:
     """What is printed beside a contrast."""
     values = contrast.paired.differences
     test = tost(values, contrast.margin) if contrast.margin > 0.0 else None
     interval = bca(values) if len(values) >= ENOUGH else None
-    return Comparison(
+    return ContrastContext(
         _find_published_effect(design, paper, contrast),
         None if test is None else Equivalence(*test),
         None if interval is None else (interval.low, interval.high),

@@ -83,7 +83,7 @@ _ESCAPES = {
 }
 
 
-class Column(NamedTuple):
+class LatexColumn(NamedTuple):
     """A column: its cells, each of one line or more; `group`: the heading above its own; `words`: flush left."""
 
     head: str
@@ -111,7 +111,7 @@ class Column(NamedTuple):
         return lines
 
 
-class Group(NamedTuple):
+class ColumnGroup(NamedTuple):
     """Columns that follow each other, numbered from 1, below one heading; `name` is empty if they have none."""
 
     name: str
@@ -119,7 +119,7 @@ class Group(NamedTuple):
     last: int
 
 
-class Line(NamedTuple):
+class LatexLine(NamedTuple):
     """A line of a table: its printed lines with a cell per column, and the words above them if there are any."""
 
     printed: Sequence[Sequence[Text]]
@@ -131,12 +131,12 @@ class Line(NamedTuple):
         return len(self.title) >= _LONG
 
 
-class Panel(NamedTuple):
-    """One tabular; `groups` are empty if all its columns have the same source."""
+class Tabular(NamedTuple):
+    """Columns that stand beside each other; `groups` are empty if all its columns have the same source."""
 
-    columns: Sequence[Column]
-    groups: Sequence[Group]
-    lines: Sequence[Line]
+    columns: Sequence[LatexColumn]
+    groups: Sequence[ColumnGroup]
+    lines: Sequence[LatexLine]
 
 
 class Float(NamedTuple):
@@ -144,7 +144,7 @@ class Float(NamedTuple):
 
     caption: str
     label: str
-    panels: Sequence[Panel]
+    panels: Sequence[Tabular]
 
 
 def render_latex(table: Table, style: str = BOTH) -> str:
@@ -202,23 +202,23 @@ def _make_caption(table: Table, block: Block, style: str = BOTH) -> str:
     return f"{table.study}. {block.heading}. {below}"
 
 
-def _list_results(table: Table, style: str) -> tuple[list[Column], list[Column]]:
+def _list_results(table: Table, style: str) -> tuple[list[LatexColumn], list[LatexColumn]]:
     """(arm and n, our columns and then the paper's). A column that was not run has the paper's number alone."""
     rows: tuple[ArmRow | AnchorRow, ...] = (*table.arms, *table.anchors)
     printed = [row.published if isinstance(row, ArmRow) else {} for row in rows]
     stub = [
-        Column("arm", [_split_name(name_arm(format_name(table, row))) for row in rows], words=True),
-        Column("n", [[Text(NONE if row.n is None else str(row.n))] for row in rows]),
+        LatexColumn("arm", [_split_name(name_arm(format_name(table, row))) for row in rows], words=True),
+        LatexColumn("n", [[Text(NONE if row.n is None else str(row.n))] for row in rows]),
     ]
     columns = []
     for column in table.columns:
         heading = format_heading(table, column).replace(column, name_column(column))
-        columns.append(Column(heading, [_make_cell(table, row, column, style) for row in rows], "ours"))
+        columns.append(LatexColumn(heading, [_make_cell(table, row, column, style) for row in rows], "ours"))
     metrics = {metric: name_column(column) for column, metric in {**table.beside, **table.absent}.items()}
     metrics |= {metric: name_metric(metric) for metric in (table.paper.own if table.paper else ())}
     for metric, name in metrics.items():
         texts = [values[metric].shown if metric in values else NONE for values in printed]
-        columns.append(Column(name, [[Text(text)] for text in texts], "paper"))
+        columns.append(LatexColumn(name, [[Text(text)] for text in texts], "paper"))
     return stub, columns
 
 
@@ -272,29 +272,29 @@ def _lay_out_block(block: Block, caption: str, label: str) -> Float:
     for at, head in enumerate(block.header):
         is_words, cells = at < block.left, [line[at] for line in block.lines]
         named = [cell._replace(text=_name_words(cell.text)) if is_words else cell for cell in cells]
-        columns.append(Column(_name_words(head), [[cell] for cell in named], words=is_words))
+        columns.append(LatexColumn(_name_words(head), [[cell] for cell in named], words=is_words))
     if block.left == 1:
         return _make_float(columns[:1], columns[1:], caption, label)
     words = [(*line[: block.left], *line[end:]) for line in block.lines]
     titles = [": ".join(_name_words(text.text).partition(" (")[0] for text in line) for line in words]
-    panels = [_make_panel(panel, titles) for panel in _split([], columns[block.left : end])]
+    panels = [_make_tabular(panel, titles) for panel in _split([], columns[block.left : end])]
     return Float(caption, label, panels)
 
 
-def _make_float(stub: Sequence[Column], rest: Sequence[Column], caption: str, label: str) -> Float:
+def _make_float(stub: Sequence[LatexColumn], rest: Sequence[LatexColumn], caption: str, label: str) -> Float:
     """Panels that fit a line, each with the stub, without the rows of which it has no number."""
     panels = []
     for panel in _split(stub, rest):
         rows = zip(*(column.cells for column in panel), strict=True)
         full = [any(cell[0].text != NONE for cell in row) for row in rows]
         kept = [column._replace(cells=list(compress(column.cells, full))) for column in (*stub, *panel)]
-        panels.append(_make_panel(kept))
+        panels.append(_make_tabular(kept))
     return Float(caption, label, panels)
 
 
-def _split(stub: Sequence[Column], rest: Sequence[Column]) -> list[list[Column]]:
+def _split(stub: Sequence[LatexColumn], rest: Sequence[LatexColumn]) -> list[list[LatexColumn]]:
     """Columns in panels that fit a line beside the stub."""
-    panels: list[list[Column]] = [[]]
+    panels: list[list[LatexColumn]] = [[]]
     for column in rest:
         used = sum(one.width for one in (*stub, *panels[-1], column))
         if panels[-1] and used > _WIDE:
@@ -303,18 +303,18 @@ def _split(stub: Sequence[Column], rest: Sequence[Column]) -> list[list[Column]]
     return panels
 
 
-def _make_panel(columns: Sequence[Column], titles: Sequence[str] = ()) -> Panel:
+def _make_tabular(columns: Sequence[LatexColumn], titles: Sequence[str] = ()) -> Tabular:
     """Columns of which every cell has the same lines; a cell with fewer than its neighbors is empty below."""
     lines = []
     for at, cells in enumerate(zip(*(column.cells for column in columns), strict=True)):
         printed = list(zip_longest(*cells, fillvalue=Text("")))
-        lines.append(Line(printed, titles[at] if titles else ""))
-    groups: list[Group] = []
+        lines.append(LatexLine(printed, titles[at] if titles else ""))
+    groups: list[ColumnGroup] = []
     if len({column.group for column in columns if column.group}) > 1:
         for name, members in groupby(enumerate(columns, 1), lambda numbered: numbered[1].group):
             numbers = [number for number, _ in members]
-            groups.append(Group(name, numbers[0], numbers[-1]))
-    return Panel(columns, groups, lines)
+            groups.append(ColumnGroup(name, numbers[0], numbers[-1]))
+    return Tabular(columns, groups, lines)
 
 
 def escape(text: str) -> str:
