@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from paribus.core.errors import UserError, nearest
-from paribus.integrations.foreign_runs import Asked
+from paribus.integrations.foreign_runs import JudgeOptions
 from paribus.integrations.readers import open_source
-from paribus.integrations.source import Row, Source
+from paribus.integrations.source import ForeignRow, ForeignSource
 from paribus.reports.compare import Comparison, compare_runs
 from paribus.reports.judge import Judged
 from paribus.reports.judge import judge as judge_source
@@ -85,7 +85,7 @@ def judge(
     Raises:
         UserError: for unknown columns and arms, and claims that cannot be read.
     """
-    asked = Asked(
+    options = JudgeOptions(
         metrics=_list(metric),
         baseline=baseline,
         claims=_list(claims),
@@ -97,7 +97,7 @@ def judge(
         where=where or {},
         pattern=name,
     )
-    return judge_source(open_source(str(runs)) if isinstance(runs, str | Path) else _read_frame(runs), asked, study)
+    return judge_source(open_source(str(runs)) if isinstance(runs, str | Path) else _read_frame(runs), options, study)
 
 
 def compare(first: str | Path, second: str | Path, metric: Names = (), key: str | None = None) -> Comparison:
@@ -112,6 +112,8 @@ def _list(names: Names) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else tuple(names)
 
 
-def _read_frame(frame: DataFrame) -> Source:
+def _read_frame(frame: DataFrame) -> ForeignSource:
     rows: list[dict[str, Any]] = frame.to_dict("records")
-    return Source("runs", [Row(f"row {at}", row, str(row.get("name", ""))) for at, row in enumerate(rows)])
+    return ForeignSource(
+        "runs", [ForeignRow(f"row {at}", row, str(row.get("name", ""))) for at, row in enumerate(rows)]
+    )
