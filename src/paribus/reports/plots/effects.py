@@ -34,31 +34,26 @@ _ROW, _LEFT = 0.46, 0.18  # inches
 
 
 def draw_effects(view: View) -> list[Panel]:
-    """One panel for each column with a contrast that has a number."""
-    found = [(column, _find_contrasts(view.table, column)) for column in view.table.columns]
-    return [_make_panel(view.table, column, contrasts) for column, contrasts in found if contrasts]
-
-
-def _find_contrasts(table: Table, column: str) -> list[ContrastRow]:
-    """The column's contrasts, each pair once, from the first claim about it."""
-    kept: dict[str, ContrastRow] = {}
-    for contrast in (contrast for claim in table.claims for contrast in claim.contrasts):
-        if contrast.column == column and contrast.difference is not None:
-            kept.setdefault(contrast.pair, contrast)
-    return list(kept.values())
-
-
-def _make_panel(table: Table, column: str, contrasts: Sequence[ContrastRow]) -> Panel:
-    return Panel(
-        title=f"effects on {column} with their intervals",
-        heading=format_heading(table, column),
-        below="right: the first arm is better",
-        size=_ROW * len(contrasts),
-        draw=partial(_draw, table, column, contrasts),
-        left=_LEFT,
-        foot=NUMBERS,
-        caption=_write_caption(contrasts),
-    )
+    """One panel for each column with a contrast that has a number; each pair once, from the first claim about it."""
+    table, panels = view.table, []
+    for column in table.columns:
+        kept: dict[str, ContrastRow] = {}
+        for contrast in (contrast for claim in table.claims for contrast in claim.contrasts):
+            if contrast.column == column and contrast.difference is not None:
+                kept.setdefault(contrast.pair, contrast)
+        if contrasts := list(kept.values()):
+            panel = Panel(
+                title=f"effects on {column} with their intervals",
+                heading=format_heading(table, column),
+                below="right: the first arm is better",
+                size=_ROW * len(contrasts),
+                draw=partial(_draw, table, column, contrasts),
+                left=_LEFT,
+                foot=NUMBERS,
+                caption=_write_caption(contrasts),
+            )
+            panels.append(panel)
+    return panels
 
 
 def _draw(table: Table, column: str, contrasts: Sequence[ContrastRow], axes: Axes) -> None:

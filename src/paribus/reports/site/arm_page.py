@@ -22,6 +22,10 @@ from paribus.runs.store import find_stored
 from paribus.sweeps.control import describe_changes
 from paribus.sweeps.sweep import SCRATCH
 
+_OF_ONE_RUN = re.compile(r"^(seed|run_dir|  runs): .*\n", re.MULTILINE)
+_POINTS = 24  # of a run's curve
+_PANELS = 2
+
 
 class ConfigView(NamedTuple):
     """A resolved config with the seeds that share it; `place`: its id in the page."""
@@ -43,11 +47,6 @@ class RunView(NamedTuple):
     config: ConfigView | None
     file: str
     wandb: str
-
-
-_OF_ONE_RUN = re.compile(r"^(seed|run_dir|  runs): .*\n", re.MULTILINE)
-_POINTS = 24  # of a run's curve
-_PANELS = 2
 
 
 def list_records(entry: Entry, arm: str) -> dict[int, bytes]:
