@@ -34,13 +34,13 @@ def load_runs(study: str, scale: str, runs: str | Path = RUNS, results: str | Pa
     from paribus.integrations.wandb.sources import Records
 
     roots = [Path(runs), Path(results) / scale]
-    found = load(Records(roots), study, scale).runs
-    if found.empty:
+    frame = load(Records(roots), study, scale).runs
+    if frame.empty:
         studies = sorted({path.name for root in roots for path in root.glob("*") if path.is_dir()})
         near = [name for name in nearest(study, studies) if name != study]
         mend = f"did you mean {' or '.join(near)}?" if near else f"try `paribus run {study} scale={scale}`"
         raise UserError(f"no run of {study} at scale={scale} has finished in {runs} or {results}", mend)
-    return found
+    return frame
 
 
 def table(

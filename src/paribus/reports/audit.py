@@ -42,9 +42,9 @@ class Report(NamedTuple):
     findings: list[str]
 
 
-def audit_records(design: Design, found: Found, roots: Sequence[Path]) -> Report:
+def audit_records(design: Design, stored: Found, roots: Sequence[Path]) -> Report:
     """The audit of a design's records, as `store.find_records` found them below the roots."""
-    done = [record for record in found.records if record.done]
+    done = [record for record in stored.records if record.done]
     differences, hidden = _compare_configs(design, done, roots)
     text = [
         *_share("text", [(record, record.text) for record in done]),
@@ -57,14 +57,14 @@ def audit_records(design: Design, found: Found, roots: Sequence[Path]) -> Report
     hashes = _share("hash", [(record, record.sweep_hash) for record in done])
     sections = [
         Section("Configs: how each arm differs from the baseline", differences),
-        Section("Runs", _count_runs(design, found.records)),
+        Section("Runs", _count_runs(design, stored.records)),
         Section("Budgets", _compare_budgets(design, done)),
         Section("Text and tokenizer", text),
         Section("Versions", _list_versions(done)),
         Section("Code and machine", code),
         Section("Sweep file", hashes + describe_revised(design)),
     ]
-    findings = [f"left out: {why}" for why in found.left_out] + hidden
+    findings = [f"left out: {why}" for why in stored.left_out] + hidden
     if why := find_off_budget(design, (record for record in done if record.arm in design.arms)):
         unit = BUDGETS.get(design.matched, design.matched)
         findings.append(f"budgets differ by more than {TOLERANCE:.0%} in {unit}: {why}")
@@ -170,10 +170,10 @@ def _describe_machine(record: Record) -> str | None:
 def _list_versions(done: Sequence[Record]) -> list[str]:
     """One line for what all runs share, and one for each package with several versions."""
     packages = sorted({package for record in done for package in record.versions})
-    found = {package: Counter(record.versions.get(package, "absent") for record in done) for package in packages}
-    same = [f"{package} {next(iter(counts))}" for package, counts in found.items() if len(counts) == 1]
+    versions = {package: Counter(record.versions.get(package, "absent") for record in done) for package in packages}
+    same = [f"{package} {next(iter(counts))}" for package, counts in versions.items() if len(counts) == 1]
     lines = ["in all runs: " + ", ".join(same)] if same else []
-    mixed = {package: counts for package, counts in found.items() if len(counts) > 1}
+    mixed = {package: counts for package, counts in versions.items() if len(counts) > 1}
     return lines + [f"{p}: " + ", ".join(f"{v} ({n} runs)" for v, n in sorted(c.items())) for p, c in mixed.items()]
 
 
@@ -255,11 +255,11 @@ def summarize(sweep: Sweep, scale: str, study: str, runs: Path, results: Path, o
     """
     roots = [runs, results / scale]
     design = make_design(sweep, scale, study, find_manifest(roots, study, scale))
-    found = find_records(study, scale, roots)
-    if not found.records and not found.left_out:
+    stored = find_records(study, scale, roots)
+    if not stored.records and not stored.left_out:
         mend = f"run `paribus run {sweep.path.stem} scale={scale}` first, or give runs="
         raise UserError(f"no run of {study} at scale={scale} to audit", mend)
-    checked = audit_records(design, found, roots)
+    checked = audit_records(design, stored, roots)
     if out is None:
         places = [place for place in (REPORTS / study / scale, results / scale / study) if (place / TABLE).is_file()]
     else:

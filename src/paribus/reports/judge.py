@@ -179,8 +179,8 @@ def _note_guessed(guessed: Mapping[str, Metric]) -> list[str]:
     lower = [column for column, kind in guessed.items() if kind.lower_is_better]
     higher = [column for column in guessed if column not in lower]
     said = [
-        f"{way} is better in {', '.join(found)} (--{other} changes it)"
-        for way, other, found in (("lower", "higher", lower), ("higher", "lower", higher))
-        if found
+        f"{way} is better in {', '.join(names)} (--{other} changes it)"
+        for way, other, names in (("lower", "higher", lower), ("higher", "lower", higher))
+        if names
     ]
     return [f"Guessed from names: {'; '.join(said)}."] if said else []

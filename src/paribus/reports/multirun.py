@@ -39,12 +39,12 @@ Settings = dict[str, Any]
 def find_runs(places: Iterable[Path]) -> list[Path]:
     """The folders of finished runs at or below these places. Raises UserError if there are none."""
     places = list(places)
-    found = sorted({path.parent for place in places for path in place.rglob(RECORD)})
-    if not found:
+    folders = sorted({path.parent for place in places for path in place.rglob(RECORD)})
+    if not folders:
         raise UserError(
             f"no finished run below {', '.join(map(str, places))}", "give the folder of runs, such as runs/single"
         )
-    return found
+    return folders
 
 
 def tabulate(folders: Sequence[Path]) -> str:

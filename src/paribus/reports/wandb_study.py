@@ -162,10 +162,10 @@ def make_tuned_studies(tuning: Mapping[str, Any]) -> dict[str, Study]:
     spec = tuning["spec"]
     space = {key: dimension(key, text).distribution() for key, text in spec["space"].items()}
     studies = {}
-    for arm, found in tuning["arms"].items():
+    for arm, search in tuning["arms"].items():
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         study = optuna.create_study(direction="minimize" if lower_is_better(spec["on"]) else "maximize")
-        for entry in found["trials"]:
+        for entry in search["trials"]:
             failed = entry["value"] is None
             parameters = {key: _parse_value(space[key], text) for key, text in entry["values"].items()}
             state = TrialState.FAIL if failed else TrialState.COMPLETE

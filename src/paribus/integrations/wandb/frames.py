@@ -48,10 +48,10 @@ def load(source: RunSource, study: str, scale: str) -> Frames:
     """The runs of a study at a scale that are over; `source`: Records, Offline or Online."""
     import pandas
 
-    found = sorted(source.runs(study, scale), key=lambda run: run[:3])
-    names = sorted({name for run in found for name in run.values})
-    rows = [[*run[:4], *(run.values.get(name) for name in names)] for run in found]
-    points = [[*run[:2], step, metric, run.curve[metric, step]] for run in found for metric, step in sorted(run.curve)]
+    runs = sorted(source.runs(study, scale), key=lambda run: run[:3])
+    names = sorted({name for run in runs for name in run.values})
+    rows = [[*run[:4], *(run.values.get(name) for name in names)] for run in runs]
+    points = [[*run[:2], step, metric, run.curve[metric, step]] for run in runs for metric, step in sorted(run.curve)]
     columns = ["arm", "seed", "signature", STATUS]
     return Frames(
         pandas.DataFrame(rows, columns=[*columns, *names]).astype(dict.fromkeys(names, "float64")),

@@ -51,7 +51,7 @@ class RunView(NamedTuple):
 
 def list_records(entry: Entry, arm: str) -> dict[int, bytes]:
     """{seed: the record of the run} of an arm's runs that are here."""
-    records = [record for record in entry.found.records if record.arm == arm]
+    records = [record for record in entry.records if record.arm == arm]
     runs = {record.seed: run for record in records if (run := find_stored(record, entry.roots))}
     return {seed: content for seed, run in runs.items() if (content := run.read(RECORD) or run.read(FAILED))}
 
@@ -64,7 +64,7 @@ def name_record(arm: str, seed: int) -> str:
 def render_arm(entry: Entry, arm: str, sample: Sample) -> bytes:
     """The page at <study>/<scale>/<arm>.html."""
     table = entry.table
-    records = [record for record in entry.found.records if record.arm == arm]
+    records = [record for record in entry.records if record.arm == arm]
     stored = {record.seed: run for record in records if (run := find_stored(record, entry.roots))}
     configs = _group_configs(stored)
     row = next((row for row in table.arms if row.name == arm), None)

@@ -128,7 +128,7 @@ def _describe_scale(entry: Entry, claim: ClaimRow) -> ScalePart:
         claim,
         said=say_claim(table, claim),
         notes=[note for note in table.notes if note.startswith(REVISED)],
-        cost=describe_cost(record for record in entry.found.records if record.arm in arms) or NO_COST,
+        cost=describe_cost(record for record in entry.records if record.arm in arms) or NO_COST,
         more=suggest_points(entry, claim),
         changes=[f"{arm}: {change}" for arm, change in changes.items() if change],
         contrasts=[
@@ -181,7 +181,7 @@ def suggest_points(entry: Entry, claim: ClaimRow) -> str:
     """The command that also measures the claim's tasks during pre-training; empty if they were, or there is none."""
     rows = [row for row in claim.contrasts if row.difference is not None and is_score(row.column)]
     arms = {arm for row in rows for arm in (row.arm, row.versus)}
-    trained = [record for record in entry.found.records if record.arm in arms and record.budget.get("steps")]
+    trained = [record for record in entry.records if record.arm in arms and record.budget.get("steps")]
     if entry.sweep is None or not trained or any(record.task_points for record in trained) or not entry.takes_points:
         return ""
     name = entry.sweep.path.stem

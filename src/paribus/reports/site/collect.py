@@ -60,28 +60,34 @@ class Entry:
         return self.study, SCALES.index(self.scale) if self.scale in SCALES else len(SCALES), self.scale
 
     @cached_property
-    def found(self) -> Found:
+    def stored(self) -> Found:
+        """Its records, and which were left out."""
         return find_records(self.study, self.scale, self.roots)
+
+    @property
+    def records(self) -> list[Record]:
+        """Those of its runs that have ended."""
+        return self.stored.records
 
     @property
     def finished(self) -> list[Record]:
         """The records of runs that are done."""
-        return [record for record in self.found.records if record.done]
+        return [record for record in self.records if record.done]
 
     @cached_property
     def curves(self) -> dict[tuple[str, int], dict[str, Curve]]:
         """{(arm, seed): {metric: curve}} of the runs that are here."""
-        averaged = () if self.design is None else gather(self.design, self.found.records).find_averaged()
+        averaged = () if self.design is None else gather(self.design, self.records).find_averaged()
         return {
             (record.arm, record.seed): read_curves(run, record, averaged)
-            for record in self.found.records
+            for record in self.records
             if (run := find_stored(record, self.roots)) is not None
         }
 
     @cached_property
     def takes_points(self) -> bool:
         """Whether all arms could be fine-tuned during pre-training (see `training.points.check_points`)."""
-        runs = (find_stored(record, self.roots) for record in {one.arm: one for one in self.found.records}.values())
+        runs = (find_stored(record, self.roots) for record in {one.arm: one for one in self.records}.values())
         for config in ((run.read_config() if run is not None else None) or {} for run in runs):
             tuning = config.get("finetune", {})
             if config.get("members", 1) > 1 or tuning.get("ensemble", 1) > 1 or tuning.get("encoder"):
@@ -103,7 +109,7 @@ class Entry:
     @cached_property
     def report(self) -> Report | None:
         """The audit of its records."""
-        return None if self.design is None else audit_records(self.design, self.found, self.roots)
+        return None if self.design is None else audit_records(self.design, self.stored, self.roots)
 
     @cached_property
     def landscape(self) -> landscape.Measured | None:

@@ -29,9 +29,9 @@ def describe_tuning(records: Iterable[Record], name: str = "") -> str:
 
 def describe_cost(records: Iterable[Record]) -> str:
     """Such as `2.3 core-hours of pre-training, 0.4 core-hours of fine-tuning`; nothing if neither is on record."""
-    found = list(records)
-    trained = format_hours(add_hours(found))
-    parts = [f"{trained} of pre-training" if trained else "", describe_tuning(found, " of fine-tuning")]
+    runs = list(records)
+    trained = format_hours(add_hours(runs))
+    parts = [f"{trained} of pre-training" if trained else "", describe_tuning(runs, " of fine-tuning")]
     return ", ".join(part for part in parts if part)
 
 

@@ -95,7 +95,7 @@ def render_index(entries: Sequence[Entry], lines: Sequence[ClaimLine], searches:
 
 def _count_verdicts(scale: str, lines: Sequence[ClaimLine], entries: Sequence[Entry]) -> ScaleRow:
     verdicts = [claim.verdict for line in lines for entry, claim in line.entries if entry.scale == scale]
-    records = [record for entry in entries if entry.scale == scale for record in entry.found.records]
+    records = [record for entry in entries if entry.scale == scale for record in entry.records]
     hours = add_hours(records)
     decided = sum(find_word(verdict).decides for verdict in verdicts)
     each = format_hours({unit: value / decided for unit, value in hours.items()}) if decided else ""
@@ -117,7 +117,7 @@ def _list_asides(scales: Sequence[str], lines: Sequence[ClaimLine]) -> list[str]
 def _describe_measured(line: ClaimLine) -> MeasuredRow:
     entry, claim = line.measured[-1]
     arms = {arm for row in claim.contrasts for arm in (row.arm, row.versus)}
-    cost = describe_cost(record for record in entry.found.records if record.arm in arms)
+    cost = describe_cost(record for record in entry.records if record.arm in arms)
     weakest = find_weakest(claim)
     return MeasuredRow(
         line,

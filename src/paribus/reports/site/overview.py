@@ -82,7 +82,7 @@ def _describe_scale(measured: Sequence[Measured]) -> dict[str, Any]:
         "count": len(measured),
         "verdicts": [f"{counts[word.name]} {word.name}" for word in WORDS.all() if word.name != NOT_RUN],
         "below": tell_below([claim for _, _, claim in measured]),
-        "cost": describe_cost(record for entry in entries.values() for record in entry.found.records),
+        "cost": describe_cost(record for entry in entries.values() for record in entry.records),
         "studies": [
             _describe_study(study, list(claims)) for study, claims in groupby(measured, key=lambda each: each[0].study)
         ],

@@ -53,8 +53,8 @@ def write_site(site: Path, reports: Path, runs: Path, results: Path, examples: i
 def read_assets() -> dict[str, bytes]:
     """{path in the site: content} of styles and scripts."""
     folder = files("paribus.reports.site") / "assets"
-    found = {f"assets/{name}": (folder / name).read_bytes() for name in ("site.css", "site.js", "theme.js")}
-    return {**found, "assets/table.css": make_style().encode()}
+    assets = {f"assets/{name}": (folder / name).read_bytes() for name in ("site.css", "site.js", "theme.js")}
+    return {**assets, "assets/table.css": make_style().encode()}
 
 
 def render_pages(entries: Sequence[Entry], searches: Sequence[Search], samples: Samples) -> Iterator[tuple[str, bytes]]:
