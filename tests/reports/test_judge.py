@@ -15,7 +15,7 @@ from scipy import stats
 
 from paribus.commands.cli import main
 from paribus.core.errors import UserError
-from paribus.integrations.foreign_runs import Asked
+from paribus.integrations.foreign_runs import JudgeOptions
 from paribus.integrations.readers import open_source
 from paribus.reports.judge import Judged, judge
 
@@ -23,8 +23,8 @@ BASE, WARM = [0.81, 0.82, 0.80, 0.815], [0.83, 0.845, 0.82, 0.83]
 CLAIM = "warm > base, margin 0.5 points"
 
 
-def asked(**changes: Any) -> Asked:
-    return Asked(**{"metrics": ("acc",), "baseline": "base", **changes})
+def asked(**changes: Any) -> JudgeOptions:
+    return JudgeOptions(**{"metrics": ("acc",), "baseline": "base", **changes})
 
 
 def write(folder: Path, *lines: str, name: str = "runs.csv") -> str:

@@ -30,9 +30,8 @@ from paribus.reports.ladder import build_ladders
 from paribus.reports.plots import arms, curves, effects, pareto, scales, search
 from paribus.reports.plots.drawing import View, draw_all
 from paribus.reports.plots.figure import make_figure, render_inline, render_pdf, render_png, render_svg
-from paribus.reports.plots.marks import MARKS, render_mark
 from paribus.reports.plots.panel import Panel, fit_text, set_limits, shorten
-from paribus.reports.plots.style import COLORS, DASHES, SERIES, SHAPES, get_style
+from paribus.reports.plots.style import COLORS, DASHES, MARKS, SERIES, SHAPES, get_style, render_mark
 from paribus.reports.tables.curves import Curve, average, average_effects, interpolate, subtract, thin
 from paribus.reports.tables.files import render_files
 from paribus.reports.tables.schema import AnchorRow, Band, Cell, Level, Printed, Table

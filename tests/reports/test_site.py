@@ -24,15 +24,14 @@ from paribus.core.checksums import seal
 from paribus.core.errors import UserError
 from paribus.core.jsonable import from_json
 from paribus.reports.plots.style import COLORS
-from paribus.reports.signed_effects import measure, name_unit, turn
+from paribus.reports.signed_effects import measure_in_margins, name_unit, sign_effect
 from paribus.reports.site.arm_page import render_arm
-from paribus.reports.site.claim_page import render_claim_page
+from paribus.reports.site.claim_page import render_claim_page, suggest_points
 from paribus.reports.site.claims import make_lines
 from paribus.reports.site.collect import collect, load_sweeps
 from paribus.reports.site.cost import add_hours, describe_cost, format_hours
 from paribus.reports.site.forest import Axis
 from paribus.reports.site.samples import Sample, split_colors
-from paribus.reports.site.tokens import suggest_points
 from paribus.reports.tables.files import render_files
 from paribus.reports.tables.html import make_style
 from paribus.reports.tables.schema import Table
@@ -270,17 +269,17 @@ def test_a_contrast_is_turned_and_counted_in_margins() -> None:
     row = make_table(design(), study()).claims[0].contrasts[0]
     assert row.difference is not None
     assert row.ci_high is not None
-    found = turn(replace(row, published=-0.3))
+    found = sign_effect(replace(row, published=-0.3))
     assert (found.effect, found.low, found.published) == (-row.difference, -row.ci_high, 0.3)
-    scaled = measure(row)
+    scaled = measure_in_margins(row)
     assert scaled is not None
     assert scaled.effect == pytest.approx(-row.difference / 0.02)
-    bare = measure(replace(row, margin=0.0))
+    bare = measure_in_margins(replace(row, margin=0.0))
     assert bare is not None
     assert bare.effect == pytest.approx(-row.difference / (row.sd or 1.0))
-    assert measure(replace(row, margin=0.0, sd=None)) is None
+    assert measure_in_margins(replace(row, margin=0.0, sd=None)) is None
     task = replace(row, column="sst2/accuracy")
-    assert turn(task).effect == row.difference
+    assert sign_effect(task).effect == row.difference
 
 
 @pytest.mark.parametrize(
@@ -384,7 +383,7 @@ def test_the_front_page_says_what_was_trained_and_starts_with_the_largest_scale(
     links = re.findall(r'href="#([^"]*)">(\d+)<', counts)
     assert all(place.endswith("&amp;whose=not A/A") for place, _ in links)
     (key,) = re.findall(r'<td data-name="measured" data-key="([^"]*)">', text)
-    effects = [measure(row) for row in read_table(site, "cpu").claims[0].contrasts]
+    effects = [measure_in_margins(row) for row in read_table(site, "cpu").claims[0].contrasts]
     assert float(key) == pytest.approx(min(one.effect for one in effects if one is not None), rel=1e-5)
 
 
@@ -722,7 +721,7 @@ function look(page, view) {
     }
   }
 }
-async function measure(pages) {
+async function measure_in_margins(pages) {
   for (const page of pages) await new Promise((done) => {
     const frame = document.createElement("iframe");
     frame.style.width = `${WIDTH}px`;
@@ -741,7 +740,7 @@ def test_pages_fit_and_labels_do_not_collide(site: Path, tmp_path: Path, width: 
     pages = ["index.html", "scales.html", "roberta_table1/claim-1.html", "roberta_table1/cpu/index.html",
              "roberta_table1/cpu/dynamic.html", "published/index.html", "published/roberta_table1.html"]  # fmt: skip
     place = site / f"measure{width}.html"
-    script = f"const WIDTH = {width}; {MEASURE} measure({json.dumps(pages)});"
+    script = f"const WIDTH = {width}; {MEASURE} measure_in_margins({json.dumps(pages)});"
     place.write_text(f"<body><script>{script}</script></body>")
     dom, _ = browse(place.as_uri(), tmp_path, "--allow-file-access-from-files", "--window-size=1500,900")
     place.unlink()

@@ -15,8 +15,7 @@ from paribus.core.arguments import choice
 from paribus.reports.tables.assemble import assemble
 from paribus.reports.tables.facts import _join_budgets, find_facts, write_line
 from paribus.reports.tables.files import render_files, render_texts
-from paribus.reports.tables.latex import render_evidence, render_latex
-from paribus.reports.tables.names import name_arm, name_column
+from paribus.reports.tables.latex import name_arm, name_column, render_evidence, render_latex
 from paribus.reports.tables.schema import Table
 from paribus.reports.tables.terminal import print_table
 from paribus.runs.manifest import Manifest, write_manifest

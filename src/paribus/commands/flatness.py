@@ -29,7 +29,7 @@ def flatness(given: Arguments) -> int:
     """Measure and draw the training loss around fine-tuned weights. The sweep must have run with
     finetune.keep=true.
     """
-    from paribus.reports.flatness import Asked, draw
+    from paribus.reports.flatness import FlatnessOptions, draw
     from paribus.reports.tables.assemble import REPORTS
 
     sweep, scale = load(given[SWEEP]), given[SCALE]
@@ -38,5 +38,5 @@ def flatness(given: Arguments) -> int:
     roots = (given[RUNS], given[RESULTS] / scale)
     out = given[OUT] or REPORTS / study / scale
     numbers = (given[EXAMPLES], given[POINTS], given[DIRECTIONS])
-    draw(Asked(sweep, scale, study, given[TASK], roots, given[CACHE], out, *numbers))
+    draw(FlatnessOptions(sweep, scale, study, given[TASK], roots, given[CACHE], out, *numbers))
     return 0

@@ -46,13 +46,13 @@ def judge(given: Arguments) -> int:
     \f
     Raises UserError for unknown columns and arms, and claims that cannot be read.
     """
-    from paribus.integrations.foreign_runs import Asked
+    from paribus.integrations.foreign_runs import JudgeOptions
     from paribus.integrations.readers import open_source
     from paribus.reports.judge import judge as judge_runs
     from paribus.reports.tables.assemble import REPORTS
     from paribus.reports.tables.files import write_files
 
-    asked = Asked(
+    options = JudgeOptions(
         metrics=given[METRIC],
         baseline=given[BASELINE],
         claims=given[CLAIM],
@@ -64,7 +64,7 @@ def judge(given: Arguments) -> int:
         where=dict(given[WHERE]),
         pattern=given[NAME],
     )
-    found = judge_runs(open_source(given[RUNS_OF]), asked, given[STUDY])
+    found = judge_runs(open_source(given[RUNS_OF]), options, given[STUDY])
     out = given[OUT] or REPORTS / "judged" / found.table.study
     write_files(out, found.files)
     print(found, end="")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from paribus.core.errors import UserError, suggest
-from paribus.integrations.source import DONE, Row, Source
+from paribus.integrations.source import DONE, ForeignRow, ForeignSource
 from paribus.runs.record import Record
 from paribus.verdict.metrics import MEAN, metric
 from paribus.verdict.statistics import is_number
@@ -20,7 +21,7 @@ _UNNAMED = re.compile(r"[^\w.+-]+")  # what a claim cannot hold in the name of a
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class JudgeOptions:
     """What to judge.
 
     Args:
@@ -61,44 +62,47 @@ def name_arm(text: str) -> str:
     return _UNNAMED.sub("_", text.strip())
 
 
-def collect_runs(source: Source, asked: Asked, study: str) -> Runs:
+def collect_runs(source: ForeignSource, options: JudgeOptions, study: str) -> Runs:
     """One record per arm and seed.
 
     Parts of a run are put together. A run with contradicting rows is left out; so is a row without arm or seed. Raises
     UserError for columns that no row has, and if nothing remains.
     """
     notes: list[str] = []
-    source = _choose(replace(source, rows=read_names(source, asked, notes)), asked.where)
+    source = _filter_rows(replace(source, rows=read_names(source, options, notes)), options.where)
     known = source.columns
-    for option, names in (("arm", asked.arm), ("seed", (asked.seed,)), ("step", filter(None, (asked.step,)))):
+    for option, names in (("arm", options.arm), ("seed", (options.seed,)), ("step", filter(None, (options.step,)))):
         for column in names:
             _require(column, known, source.name, f"--{option} COLUMN names another one; ")
-    columns = find_columns(asked.metrics, known, source)
-    notes += _note_parts(columns, known, source.parts)
+    columns = find_columns(options.metrics, known, source)
+    if left := [column for column in known if source.parts.get(column) in columns and column not in columns]:
+        more = f" and {len(left) - 1} more parts of groups" if len(left) > 1 else ""
+        part = f"{left[0]}, a part of {source.parts[left[0]]}{more}"
+        notes.append(f"No column of their own: {part}; --metric takes the name.")
     measured = tuple(column for column in columns if column in known)
-    groups = _group(source, asked, notes)
-    records = [_make_record(study, arm, seed, group, asked, measured, notes) for (arm, seed), group in groups.items()]
-    found = tuple(record for record in records if record is not None)
-    if measured and not any(is_number(value) for record in found for value in record.metrics.values()):
+    groups = _group_rows(source, options, notes)
+    made = [_make_record(study, arm, seed, group, options, measured, notes) for (arm, seed), group in groups.items()]
+    records = tuple(record for record in made if record is not None)
+    if measured and not any(is_number(value) for record in records for value in record.metrics.values()):
         raise UserError(f"no run of {source.name} has a number in {', '.join(columns)}", " ".join(notes[:3]))
-    return Runs(found, tuple(dict.fromkeys(arm for arm, _ in groups)), columns, tuple(notes))
+    return Runs(records, tuple(dict.fromkeys(arm for arm, _ in groups)), columns, tuple(notes))
 
 
-def read_names(source: Source, asked: Asked, notes: list[str]) -> list[Row]:
+def read_names(source: ForeignSource, options: JudgeOptions, notes: list[str]) -> list[ForeignRow]:
     """The rows with what their names say; those whose names do not fit the pattern are left out and noted."""
-    if asked.pattern is None:
+    if options.pattern is None:
         return list(source.rows)
-    pattern, found, odd = _read_pattern(asked.pattern, asked.seed), [], []
+    pattern, rows, odd = _read_pattern(options.pattern, options.seed), [], []
     for row in source.rows:
         if match := pattern.fullmatch(row.name):
-            found.append(Row(row.place, {**row.values, **match.groupdict()}, row.name, row.status))
+            rows.append(ForeignRow(row.place, {**row.values, **match.groupdict()}, row.name, row.status))
         else:
             odd.append(row.name or row.place)
-    if not found:
-        raise UserError(f"no name in {source.name} matches {asked.pattern}", f"the first is '{odd[0]}'")
+    if not rows:
+        raise UserError(f"no name in {source.name} matches {options.pattern}", f"the first is '{odd[0]}'")
     if odd:
-        notes.append(f"Left out, because their names do not match {asked.pattern}: {', '.join(odd)}.")
-    return found
+        notes.append(f"Left out, because their names do not match {options.pattern}: {', '.join(odd)}.")
+    return rows
 
 
 def _read_pattern(text: str, seed: str) -> re.Pattern[str]:
@@ -112,7 +116,7 @@ def _read_pattern(text: str, seed: str) -> re.Pattern[str]:
     return re.compile(f"(?:.*/)?{''.join(texts)}")
 
 
-def _choose(source: Source, where: Mapping[str, str]) -> Source:
+def _filter_rows(source: ForeignSource, where: Mapping[str, str]) -> ForeignSource:
     """The rows with these values. Raises UserError if there are none, and for an unknown column."""
     for column in where:
         _require(column, source.columns, source.name)
@@ -127,40 +131,32 @@ def _require(column: str, known: Sequence[str], source: str, mend: str = "") -> 
         raise UserError(f"{source} has no column '{column}'", mend + suggest(column, known))
 
 
-def find_columns(asked: Sequence[str], known: Sequence[str], source: Source) -> tuple[str, ...]:
+def find_columns(metrics: Sequence[str], known: Sequence[str], source: ForeignSource) -> tuple[str, ...]:
     """The columns of the metrics that were asked for.
 
     Raises UserError for one that no row has, and for one of the source that has the name of the mean over tasks.
     """
-    if MEAN in asked and MEAN in known:
+    if MEAN in metrics and MEAN in known:
         raise UserError(f"{source.name} has a column '{MEAN}', a name of the mean over tasks", "rename that column")
-    found: dict[str, None] = {}
+    columns: dict[str, None] = {}
     whole = [column for column in known if column not in source.parts]
-    for name in asked:
+    for name in metrics:
         named = [name] if name in known else [column for column in whole if metric(column) == name]
         if not named and name != MEAN:
             _require(name, known, source.name)
-        found |= dict.fromkeys(named or [MEAN])
-    return tuple(found)
+        columns |= dict.fromkeys(named or [MEAN])
+    return tuple(columns)
 
 
-def _note_parts(columns: Sequence[str], known: Sequence[str], parts: Mapping[str, str]) -> list[str]:
-    left = [column for column in known if parts.get(column) in columns and column not in columns]
-    more = f" and {len(left) - 1} more parts of groups" if len(left) > 1 else ""
-    return (
-        [f"No column of their own: {left[0]}, a part of {parts[left[0]]}{more}; --metric takes the name."]
-        if left
-        else []
-    )
-
-
-def _group(source: Source, asked: Asked, notes: list[str]) -> dict[tuple[str, int], list[Row]]:
+def _group_rows(
+    source: ForeignSource, options: JudgeOptions, notes: list[str]
+) -> dict[tuple[str, int], list[ForeignRow]]:
     """{(arm, seed): its rows}; seeds that are not whole numbers are numbered in the order of their names.
 
     Raises UserError if no row has an arm and a seed.
     """
-    keys = (*asked.arm, asked.seed)
-    named: dict[tuple[str, str], list[Row]] = {}
+    keys = (*options.arm, options.seed)
+    named: dict[tuple[str, str], list[ForeignRow]] = {}
     always = set(keys)  # what every row lacks
     for row in source.rows:
         cells = [str(row.values.get(column, "")).strip() for column in keys]
@@ -174,49 +170,46 @@ def _group(source: Source, asked: Asked, notes: list[str]) -> dict[tuple[str, in
         empty = [column for column in keys if column in always] or keys
         mend = f"fill it in, or name other columns with --arm and --seed; known: {', '.join(source.columns)}"
         raise UserError(f"no row of {source.name} has {' and '.join(f'a value in {column}' for column in empty)}", mend)
-    seeds = _number_seeds(dict.fromkeys(seed for _, seed in named), notes)
-    arms = _name_arms(dict.fromkeys(arm for arm, _ in named))
-    groups: dict[tuple[str, int], list[Row]] = {}
+    seeds = _number_seeds(list(dict.fromkeys(seed for _, seed in named)), notes)
+    arms = {text: name_arm(text) for text in dict.fromkeys(arm for arm, _ in named)}
+    if twice := [text for text, name in arms.items() if list(arms.values()).count(name) > 1]:
+        raise UserError(f"the arms {' and '.join(map(repr, twice[:2]))} would have the same name", "rename one of them")
+    groups: dict[tuple[str, int], list[ForeignRow]] = {}
     for (arm, seed), group in named.items():
         groups.setdefault((arms[arm], seeds[seed]), []).extend(group)
     return groups
 
 
-def _name_arms(texts: Iterable[str]) -> dict[str, str]:
-    arms = {text: name_arm(text) for text in texts}
-    if twice := [text for text, name in arms.items() if list(arms.values()).count(name) > 1]:
-        raise UserError(f"the arms {' and '.join(map(repr, twice[:2]))} would have the same name", "rename one of them")
-    return arms
-
-
-def _number_seeds(texts: Iterable[str], notes: list[str]) -> dict[str, int]:
-    found = list(texts)
-    try:
-        numbers = {text: _whole(text) for text in found}
-    except ValueError:
-        numbers = {text: at for at, text in enumerate(sorted(found))}
-        notes.append(f"Seeds are numbered: {', '.join(f'{at} is {text}' for text, at in numbers.items())}.")
-    return numbers
-
-
-def _whole(text: str) -> int:
-    """Raises ValueError unless it is a whole number, such as 3 or 3.0."""
-    number = float(text)
-    if not number.is_integer():
-        raise ValueError(text)
-    return int(number)
+def _number_seeds(texts: Sequence[str], notes: list[str]) -> dict[str, int]:
+    """Whole numbers, such as 3 or 3.0, as they are; other names in their order."""
+    with suppress(ValueError):
+        numbers = {text: float(text) for text in texts}
+        if all(number.is_integer() for number in numbers.values()):
+            return {text: int(number) for text, number in numbers.items()}
+    numbered = {text: at for at, text in enumerate(sorted(texts))}
+    notes.append(f"Seeds are numbered: {', '.join(f'{at} is {text}' for text, at in numbered.items())}.")
+    return numbered
 
 
 def _make_record(
-    study: str, arm: str, seed: int, rows: Sequence[Row], asked: Asked, columns: Sequence[str], notes: list[str]
+    study: str,
+    arm: str,
+    seed: int,
+    rows: Sequence[ForeignRow],
+    options: JudgeOptions,
+    columns: Sequence[str],
+    notes: list[str],
 ) -> Record | None:
     label = f"{arm}/seed{seed}"
     done = [row for row in rows if row.status == DONE]
     if not done:
         return _record(study, arm, seed, rows[-1], status="failed", error=rows[-1].status)
-    if asked.step is not None:
-        done = [max(done, key=lambda row: read_number(row.values.get(asked.step or ""), -math.inf))]
-    values = {column: _list_numbers(done, column) for column in columns}
+    if options.step is not None:
+        done = [max(done, key=lambda row: read_number(row.values.get(options.step or ""), -math.inf))]
+    values: dict[str, list[float]] = {}
+    for column in columns:
+        numbers = [read_number(row.values.get(column)) for row in done]
+        values[column] = [number for number in numbers if not math.isnan(number)]
     if odd := [column for column, numbers in values.items() if len(set(numbers)) > 1]:
         places = ", ".join(row.place for row in done)
         notes.append(f"{label} is left out: its rows differ in {odd[0]} ({places}); with --step the last one counts.")
@@ -227,13 +220,8 @@ def _make_record(
     return _record(study, arm, seed, done[0], status="done", metrics=metrics)
 
 
-def _record(study: str, arm: str, seed: int, row: Row, **more: Any) -> Record:
+def _record(study: str, arm: str, seed: int, row: ForeignRow, **more: Any) -> Record:
     return Record(signature=row.place, study=study, arm=arm, seed=seed, scale="", **more)
-
-
-def _list_numbers(rows: Iterable[Row], column: str) -> list[float]:
-    found = (read_number(row.values.get(column)) for row in rows)
-    return [number for number in found if not math.isnan(number)]
 
 
 def read_number(value: object, otherwise: float = math.nan) -> float:

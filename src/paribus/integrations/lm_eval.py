@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from paribus.core.errors import UserError
-from paribus.integrations.source import Row, Source, flatten, join
+from paribus.integrations.source import ForeignRow, ForeignSource, flatten, join
 
 
-def read(name: str) -> Source:
+def read(name: str) -> ForeignSource:
     """One row per file: `TASK/METRIC` of each task, and the settings of the evaluation.
 
     A metric of a filter other than `none` is `TASK/METRIC@FILTER`. Tasks of a group are parts of the group's own score,
@@ -30,14 +30,12 @@ def read(name: str) -> Source:
         rows.append(_read_row(str(path.relative_to(folder)), content))
     known = {column for row in rows for column in row.values}
     filtered = {column: higher[plain] for column in known if (plain := column.partition("@")[0]) in higher}
-    return Source(folder.resolve().name, rows, filtered, _find_parts(groups, known))
-
-
-def _find_parts(groups: Mapping[str, str], known: Set[str]) -> dict[str, str]:
-    """{column of a task: that of its group}, of groups that have a score. groups: {task: group}."""
-    named = (column.partition("/") for column in known)
-    wholes = {f"{task}/{metric}": f"{groups[task]}/{metric}" for task, _, metric in named if task in groups}
-    return {part: whole for part, whole in wholes.items() if whole in known}
+    parts = {}  # {column of a task: that of its group, if the group has a score}
+    for column in known:
+        task, _, metric = column.partition("/")
+        if task in groups and (whole := f"{groups[task]}/{metric}") in known:
+            parts[column] = whole
+    return ForeignSource(folder.resolve().name, rows, filtered, parts)
 
 
 def _load(path: Path) -> dict[str, Any]:
@@ -50,17 +48,12 @@ def _load(path: Path) -> dict[str, Any]:
     raise UserError(f"{path} holds no results of lm-eval", "remove it, or give the folder of the results alone")
 
 
-def _read_row(place: str, content: Mapping[str, Any]) -> Row:
-    scores = {
-        f"{task}/{_name_metric(key)}": value
-        for task, metrics in content["results"].items()
-        for key, value in metrics.items()
-        if "," in key and "_stderr" not in key
-    }
+def _read_row(place: str, content: Mapping[str, Any]) -> ForeignRow:
+    scores = {}
+    for task, metrics in content["results"].items():
+        for key, value in metrics.items():
+            metric, comma, kind = key.partition(",")
+            if comma and "_stderr" not in key:
+                scores[f"{task}/{metric}" if kind == "none" else f"{task}/{metric}@{kind}"] = value
     settings = {**dict(flatten(content.get("config", {}))), "model_name": content.get("model_name", "")}
-    return Row(place, join(settings, scores), str(content.get("model_name") or Path(place).parent.name))
-
-
-def _name_metric(key: str) -> str:
-    metric, _, kind = key.partition(",")
-    return metric if kind == "none" else f"{metric}@{kind}"
+    return ForeignRow(place, join(settings, scores), str(content.get("model_name") or Path(place).parent.name))

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from paribus.core.errors import UserError
-from paribus.integrations.source import DONE, Row, Source, join
+from paribus.integrations.source import DONE, ForeignRow, ForeignSource, join
 
 _STATUSES = {"1": "RUNNING", "2": "SCHEDULED", "3": "FINISHED", "4": "FAILED", "5": "KILLED"}
 _FINISHED = "FINISHED"
 
 
-def read(name: str) -> Source:
+def read(name: str) -> ForeignSource:
     """The runs of all experiments that were not deleted, each with its parameters and the last value of its metrics.
 
     Raises UserError if there is no store.
@@ -26,7 +26,7 @@ def read(name: str) -> Source:
     if not database.is_file() and not path.is_dir():
         raise UserError(f"{name} is not an MLflow store", "give mlruns or mlflow.db; a server's runs can be exported")
     rows = _read_database(database) if database.is_file() else _read_folder(path)
-    return Source("mlflow" if path.stem in ("mlruns", "mlflow") else path.stem, list(rows))
+    return ForeignSource("mlflow" if path.stem in ("mlruns", "mlflow") else path.stem, list(rows))
 
 
 def _describe(status: object) -> str:
@@ -34,7 +34,7 @@ def _describe(status: object) -> str:
     return DONE if word == _FINISHED else f"its status in MLflow is {word}"
 
 
-def _read_folder(root: Path) -> Iterator[Row]:
+def _read_folder(root: Path) -> Iterator[ForeignRow]:
     import yaml
 
     for path in sorted(root.rglob("meta.yaml")):
@@ -44,9 +44,12 @@ def _read_folder(root: Path) -> Iterator[Row]:
             continue
         folder = path.parent
         settings = {**_read_values(folder / "tags"), **_read_values(folder / "params")}
-        metrics = {key: _read_last(text) for key, text in _read_values(folder / "metrics").items()}
+        metrics = {}
+        for key, text in _read_values(folder / "metrics").items():
+            points = [line.split() for line in text.splitlines() if line.strip()]  # `time value step` in each line
+            metrics[key] = max((int(step), int(time), float(value)) for time, value, step, *_ in points)[-1]
         name = str(about.get("run_name") or settings.get("mlflow.runName", ""))
-        yield Row(f"run {run}", join(_drop_internal(settings), metrics), name, _describe(about.get("status")))
+        yield ForeignRow(f"run {run}", join(_drop_internal(settings), metrics), name, _describe(about.get("status")))
 
 
 def _read_values(folder: Path) -> dict[str, str]:
@@ -54,31 +57,25 @@ def _read_values(folder: Path) -> dict[str, str]:
     return {path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8") for path in files}
 
 
-def _read_last(text: str) -> float:
-    """The value at the last step; a line is `time value step`."""
-    points = [line.split() for line in text.splitlines() if line.strip()]
-    return max((int(step), int(time), float(value)) for time, value, step, *_ in points)[-1]
-
-
 def _drop_internal(settings: dict[str, str]) -> dict[str, str]:
     return {key: value for key, value in settings.items() if not key.startswith("mlflow.")}
 
 
-def _read_database(path: Path) -> Iterator[Row]:
+def _read_database(path: Path) -> Iterator[ForeignRow]:
     try:
         with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as store:
             runs = store.execute("SELECT run_uuid, name, status FROM runs WHERE lifecycle_stage = 'active'").fetchall()
-            settings = _group(store, "tags"), _group(store, "params")
-            metrics = _group(store, "latest_metrics")
+            tags, parameters, metrics = (_read_rows(store, name) for name in ("tags", "params", "latest_metrics"))
     except sqlite3.Error as error:
         raise UserError(f"{path} is not an MLflow store", str(error)) from error
     for run, name, status in sorted(runs):
-        own = _drop_internal({**settings[0][run], **settings[1][run]})
-        yield Row(f"run {run}", join(own, metrics[run]), str(name or ""), _describe(status))
+        settings = _drop_internal({**tags[run], **parameters[run]})
+        yield ForeignRow(f"run {run}", join(settings, metrics[run]), str(name or ""), _describe(status))
 
 
-def _group(store: sqlite3.Connection, table: str) -> dict[str, dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = defaultdict(dict)
+def _read_rows(store: sqlite3.Connection, table: str) -> dict[str, dict[str, Any]]:
+    """{run: {key: value}} of a table."""
+    runs: dict[str, dict[str, Any]] = defaultdict(dict)
     for run, key, value in store.execute(f"SELECT run_uuid, key, value FROM {table}"):
-        found[run][key] = value
-    return found
+        runs[run][key] = value
+    return runs

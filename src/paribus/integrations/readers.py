@@ -7,10 +7,10 @@ from pathlib import Path
 
 from paribus.core.errors import UserError
 from paribus.integrations import delimited, lm_eval, mlflow
-from paribus.integrations.source import Source
+from paribus.integrations.source import ForeignSource
 from paribus.integrations.wandb import foreign_runs
 
-READERS: dict[str, Callable[[str], Source]] = {
+READERS: dict[str, Callable[[str], ForeignSource]] = {
     "table": delimited.read,
     "wandb": foreign_runs.read,
     "wandb offline": foreign_runs.read_offline,
@@ -19,17 +19,17 @@ READERS: dict[str, Callable[[str], Source]] = {
 }
 
 
-def open_source(name: str) -> Source:
+def open_source(name: str) -> ForeignSource:
     """The rows of `wandb:entity/project`, `mlflow:folder`, a file, or a folder of W&B, MLflow or lm-eval.
 
     Raises UserError for anything else, and if there is no run.
     """
     kind, _, rest = name.partition(":")
-    read = READERS.get(kind) if rest else READERS.get(_find_kind(Path(name).expanduser()))
+    path = Path(name).expanduser()
+    read = READERS.get(kind if rest else _find_kind(path))
     if read is None:
         mend = "give a CSV or JSONL file, wandb:entity/project, or a folder of W&B, MLflow or lm-eval"
-        there = Path(name).expanduser().exists()
-        raise UserError(f"{name} {'holds no runs that can be read' if there else 'does not exist'}", mend)
+        raise UserError(f"{name} {'holds no runs that can be read' if path.exists() else 'does not exist'}", mend)
     source = read(rest or name)
     if not source.rows:
         raise UserError(f"{name} holds no run", "give the folder or file with the finished runs")

@@ -10,7 +10,7 @@ DONE = "done"
 
 
 @dataclass(frozen=True)
-class Row:
+class ForeignRow:
     """One run, or a part or a point of one.
 
     `place`: where it is in the source, such as `line 3`; `name`: of the run, if it has one; `status`: "done", or how it
@@ -24,14 +24,14 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Source:
+class ForeignSource:
     """The rows of a file, a folder or a server.
 
     `higher`: {column: whether more is better}, if the source says so; `parts`: {column: the one whose mean holds it}.
     """
 
     name: str
-    rows: Sequence[Row]
+    rows: Sequence[ForeignRow]
     higher: Mapping[str, bool] = field(default_factory=dict)
     parts: Mapping[str, str] = field(default_factory=dict)
 

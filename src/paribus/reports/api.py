@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from paribus.core.errors import UserError, nearest
-from paribus.integrations.foreign_runs import Asked
+from paribus.integrations.foreign_runs import JudgeOptions
 from paribus.integrations.readers import open_source
-from paribus.integrations.source import Row, Source
+from paribus.integrations.source import ForeignRow, ForeignSource
 from paribus.reports.compare import Comparison, compare_runs
 from paribus.reports.judge import Judged
 from paribus.reports.judge import judge as judge_source
@@ -34,13 +34,13 @@ def load_runs(study: str, scale: str, runs: str | Path = RUNS, results: str | Pa
     from paribus.integrations.wandb.sources import Records
 
     roots = [Path(runs), Path(results) / scale]
-    found = load(Records(roots), study, scale).runs
-    if found.empty:
+    frame = load(Records(roots), study, scale).runs
+    if frame.empty:
         studies = sorted({path.name for root in roots for path in root.glob("*") if path.is_dir()})
         near = [name for name in nearest(study, studies) if name != study]
         mend = f"did you mean {' or '.join(near)}?" if near else f"try `paribus run {study} scale={scale}`"
         raise UserError(f"no run of {study} at scale={scale} has finished in {runs} or {results}", mend)
-    return found
+    return frame
 
 
 def table(
@@ -85,7 +85,7 @@ def judge(
     Raises:
         UserError: for unknown columns and arms, and claims that cannot be read.
     """
-    asked = Asked(
+    options = JudgeOptions(
         metrics=_list(metric),
         baseline=baseline,
         claims=_list(claims),
@@ -97,7 +97,7 @@ def judge(
         where=where or {},
         pattern=name,
     )
-    return judge_source(open_source(str(runs)) if isinstance(runs, str | Path) else _read_frame(runs), asked, study)
+    return judge_source(open_source(str(runs)) if isinstance(runs, str | Path) else _read_frame(runs), options, study)
 
 
 def compare(first: str | Path, second: str | Path, metric: Names = (), key: str | None = None) -> Comparison:
@@ -112,6 +112,8 @@ def _list(names: Names) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else tuple(names)
 
 
-def _read_frame(frame: DataFrame) -> Source:
+def _read_frame(frame: DataFrame) -> ForeignSource:
     rows: list[dict[str, Any]] = frame.to_dict("records")
-    return Source("runs", [Row(f"row {at}", row, str(row.get("name", ""))) for at, row in enumerate(rows)])
+    return ForeignSource(
+        "runs", [ForeignRow(f"row {at}", row, str(row.get("name", ""))) for at, row in enumerate(rows)]
+    )

@@ -1,14 +1,10 @@
-"""Audits a table: its runs, budgets, text, versions, code and configs, and whether its numbers match the records.
-
-The audit of a sweep's table, as text for a terminal.
-"""
+"""Audits a table: its runs, budgets, text, versions, code and configs, and whether its numbers match the records."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from operator import attrgetter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -46,23 +42,36 @@ class Report(NamedTuple):
     findings: list[str]
 
 
-def audit_records(design: Design, found: Found, roots: Sequence[Path]) -> Report:
+def audit_records(design: Design, stored: Found, roots: Sequence[Path]) -> Report:
     """The audit of a design's records, as `store.find_records` found them below the roots."""
-    done = [record for record in found.records if record.done]
+    done = [record for record in stored.records if record.done]
     differences, hidden = _compare_configs(design, done, roots)
+    text = [
+        *_share("text", [(record, record.text) for record in done]),
+        *_share("tokenizer", [(record, record.data.get("tokenizer")) for record in done]),
+    ]
+    code = [
+        *_share("code", [(record, _describe_code(record)) for record in done]),
+        *_share("machine", [(record, _describe_machine(record)) for record in done]),
+    ]
+    hashes = _share("hash", [(record, record.sweep_hash) for record in done])
     sections = [
         Section("Configs: how each arm differs from the baseline", differences),
-        Section("Runs", _count_runs(design, found.records)),
+        Section("Runs", _count_runs(design, stored.records)),
         Section("Budgets", _compare_budgets(design, done)),
-        Section(
-            "Text and tokenizer", [*_share(done, "text", attrgetter("text")), *_share(done, "tokenizer", _tokenizer)]
-        ),
+        Section("Text and tokenizer", text),
         Section("Versions", _list_versions(done)),
-        Section("Code and machine", [*_share(done, "code", _code), *_share(done, "machine", _machine)]),
-        Section("Sweep file", _share(done, "hash", attrgetter("sweep_hash")) + describe_revised(design)),
+        Section("Code and machine", code),
+        Section("Sweep file", hashes + describe_revised(design)),
     ]
-    findings = [f"left out: {why}" for why in found.left_out] + hidden
-    findings += [*_find_off_budget(design, done), *_find_mixed(design, done), *_find_uncommitted(done)]
+    findings = [f"left out: {why}" for why in stored.left_out] + hidden
+    if why := find_off_budget(design, (record for record in done if record.arm in design.arms)):
+        unit = BUDGETS.get(design.matched, design.matched)
+        findings.append(f"budgets differ by more than {TOLERANCE:.0%} in {unit}: {why}")
+    findings += _find_mixed(design, done)
+    if changed := [record.label for record in done if record.changed]:  # their commit is not the code that ran
+        runs = f"{len(changed)} of {len(done)} runs"
+        findings.append(f"{runs} from a tree with uncommitted changes: {', '.join(changed)}")
     return Report(sections, findings)
 
 
@@ -72,20 +81,20 @@ def _compare_configs(design: Design, done: Sequence[Record], roots: Sequence[Pat
     base = configs.pop(design.baseline, None)
     if base is None:
         return ["no config of a finished run of the baseline was found"], []
+    varies = [name.replace("/", ".") for name in design.varies]
     lines, hidden = [], []
-    for arm, own in configs.items():
-        pairs = {key: (base.get(key), own.get(key)) for key in base.keys() | own.keys()}
-        odd = {key: pair for key, pair in pairs.items() if pair[0] != pair[1]}
-        lines.append(f"{arm}: " + ("; ".join(describe_changes(odd)) or "nothing"))
+    for arm, config in configs.items():
+        pairs = {key: (base.get(key), config.get(key)) for key in base.keys() | config.keys()}
+        differing = {key: pair for key, pair in pairs.items() if pair[0] != pair[1]}
+        lines.append(f"{arm}: " + ("; ".join(describe_changes(differing)) or "nothing"))
         allowed = set(design.audit.get("differences", {}).get(arm, ()))
-        undeclared = {k: pair for k, pair in odd.items() if not _is_declared(k, design.varies) and k not in allowed}
+        undeclared = {}
+        for key, pair in differing.items():
+            declared = any(f"{key}.".startswith(f"{name}.") or name.startswith(f"{key}.") for name in varies)
+            if not declared and key not in allowed:
+                undeclared[key] = pair
         hidden += [f"{arm} was trained with {change}" for change in describe_changes(undeclared)]
     return lines, hidden
-
-
-def _is_declared(key: str, varies: Iterable[str]) -> bool:
-    names = [name.replace("/", ".") for name in varies]
-    return any(f"{key}.".startswith(f"{name}.") or name.startswith(f"{key}.") for name in names)
 
 
 def _read_arm_config(arm: str, done: Sequence[Record], roots: Sequence[Path]) -> dict[str, Any] | None:
@@ -100,10 +109,11 @@ def _read_arm_config(arm: str, done: Sequence[Record], roots: Sequence[Path]) ->
 def _count_runs(design: Design, records: Sequence[Record]) -> list[str]:
     lines = []
     for arm in (*design.arms, SCRATCH):
-        own = [record for record in records if record.arm == arm]
-        missing = design.find_missing(arm, {record.seed for record in own})
-        counts = [f"{count} {state}" for state, count in sorted(Counter(record.status for record in own).items())]
-        counts += [f"no record of seed {', '.join(map(str, missing))}"] if missing and (own or arm != SCRATCH) else []
+        runs = [record for record in records if record.arm == arm]
+        missing = design.find_missing(arm, {record.seed for record in runs})
+        counts = [f"{count} {state}" for state, count in sorted(Counter(record.status for record in runs).items())]
+        if missing and (runs or arm != SCRATCH):
+            counts.append(f"no record of seed {', '.join(map(str, missing))}")
         lines += [f"{arm}: {'; '.join(counts)}"] if counts else []
     return lines
 
@@ -125,21 +135,15 @@ def _compare_budgets(design: Design, done: Sequence[Record]) -> list[str]:
 
 
 def _average(done: Sequence[Record], arm: str, matched: str) -> float | None:
-    found = [spent for r in done if r.arm == arm and (spent := find_spent(r, matched)) is not None]
-    return sum(found) / len(found) if found else None
+    amounts = [spent for r in done if r.arm == arm and (spent := find_spent(r, matched)) is not None]
+    return sum(amounts) / len(amounts) if amounts else None
 
 
-def _find_off_budget(design: Design, done: Sequence[Record]) -> list[str]:
-    key = BUDGETS.get(design.matched, design.matched)
-    why = find_off_budget(design, (record for record in done if record.arm in design.arms))
-    return [f"budgets differ by more than {TOLERANCE:.0%} in {key}: {why}"] if why else []
-
-
-def _share(done: Sequence[Record], what: str, read: Callable[[Record], str | None]) -> list[str]:
+def _share(what: str, values: Iterable[tuple[Record, str | None]]) -> list[str]:
     """One line per value, with the runs that have it."""
     groups: dict[str, list[str]] = {}
-    for record in done:
-        if (value := read(record)) is not None:
+    for record, value in values:
+        if value is not None:
             groups.setdefault(value, []).append(record.label)
     if len(groups) == 1:
         return [f"{what}: {value} (all {len(runs)} runs)" for value, runs in groups.items()]
@@ -151,17 +155,12 @@ def _list_some(runs: Sequence[str]) -> str:
     return ", ".join(runs[:_SHOWN]) + more
 
 
-def _tokenizer(record: Record) -> str | None:
-    name: str | None = record.data.get("tokenizer")
-    return name
-
-
-def _code(record: Record) -> str | None:
+def _describe_code(record: Record) -> str | None:
     git = record.git
     return f"commit {git.commit[:12]}{' with changes' if git.dirty else ''}" if git else None
 
 
-def _machine(record: Record) -> str | None:
+def _describe_machine(record: Record) -> str | None:
     profile = record.profile
     if not profile:
         return None
@@ -171,10 +170,10 @@ def _machine(record: Record) -> str | None:
 def _list_versions(done: Sequence[Record]) -> list[str]:
     """One line for what all runs share, and one for each package with several versions."""
     packages = sorted({package for record in done for package in record.versions})
-    found = {package: Counter(record.versions.get(package, "absent") for record in done) for package in packages}
-    same = [f"{package} {next(iter(counts))}" for package, counts in found.items() if len(counts) == 1]
+    versions = {package: Counter(record.versions.get(package, "absent") for record in done) for package in packages}
+    same = [f"{package} {next(iter(counts))}" for package, counts in versions.items() if len(counts) == 1]
     lines = ["in all runs: " + ", ".join(same)] if same else []
-    mixed = {package: counts for package, counts in found.items() if len(counts) > 1}
+    mixed = {package: counts for package, counts in versions.items() if len(counts) > 1}
     return lines + [f"{p}: " + ", ".join(f"{v} ({n} runs)" for v, n in sorted(c.items())) for p, c in mixed.items()]
 
 
@@ -182,20 +181,19 @@ def _find_mixed(design: Design, done: Sequence[Record]) -> list[str]:
     """Texts and precisions that differ though the sweep does not vary them, and runs of a different version of the
     sweep file.
     """
-    found = []
+    findings = []
     if not design.varies_text and find_foreign_text(done):
-        found.append(f"runs on different texts: {', '.join(sorted({record.text for record in done if record.text}))}")
+        findings.append(
+            f"runs on different texts: {', '.join(sorted({record.text for record in done if record.text}))}"
+        )
     for seed, groups in find_mixed_precisions(done).items():
         runs = "; ".join(f"{_list_some(labels)} in {precision}" for precision, labels in sorted(groups.items()))
-        found.append(f"runs of seed {seed} in different precisions: {runs}")
-    odd = [record.label for record in done if design.sweep_hash and record.sweep_hash not in (None, design.sweep_hash)]
-    return found + ([f"made with a different version of the sweep file: {_list_some(odd)}"] if odd else [])
-
-
-def _find_uncommitted(done: Sequence[Record]) -> list[str]:
-    """Runs whose recorded commit is not the code that ran."""
-    odd = [record.label for record in done if record.changed]
-    return [f"{len(odd)} of {len(done)} runs from a tree with uncommitted changes: {', '.join(odd)}"] if odd else []
+        findings.append(f"runs of seed {seed} in different precisions: {runs}")
+    same = (None, design.sweep_hash)
+    older = [record.label for record in done if design.sweep_hash and record.sweep_hash not in same]
+    if older:
+        findings.append(f"made with a different version of the sweep file: {_list_some(older)}")
+    return findings
 
 
 def find_unfollowed(kept: Mapping[str, Any], design: Design, roots: Sequence[Path]) -> tuple[list[str], int]:
@@ -205,7 +203,7 @@ def find_unfollowed(kept: Mapping[str, Any], design: Design, roots: Sequence[Pat
 
 def find_differences(kept: Mapping[str, Any], rebuilt: Mapping[str, Any]) -> list[str]:
     """How two table.json differ, such as `arms[dynamic].n: 5 in the table, 4 from the records`."""
-    return list(_walk("", kept, json.loads(json.dumps(rebuilt))))
+    return list(_list_differences("", kept, json.loads(json.dumps(rebuilt))))
 
 
 def count_numbers(value: object) -> int:
@@ -217,14 +215,14 @@ def count_numbers(value: object) -> int:
     return int(isinstance(value, int | float) and not isinstance(value, bool))
 
 
-def _walk(path: str, kept: object, rebuilt: object) -> Iterator[str]:
+def _list_differences(path: str, kept: object, rebuilt: object) -> Iterator[str]:
     if isinstance(kept, Mapping) and isinstance(rebuilt, Mapping):
         for key in kept.keys() | rebuilt.keys() if len(kept) != len(rebuilt) else kept:
-            yield from _walk(f"{path}[{key}]" if path else key, kept.get(key), rebuilt.get(key))
+            yield from _list_differences(f"{path}[{key}]" if path else key, kept.get(key), rebuilt.get(key))
     elif isinstance(kept, list) and isinstance(rebuilt, list) and len(kept) == len(rebuilt):
-        for at, (own, other) in enumerate(zip(kept, rebuilt, strict=True)):
-            name = own.get("name", at) if isinstance(own, Mapping) else at
-            yield from _walk(f"{path}[{name}]", own, other)
+        for at, (one, other) in enumerate(zip(kept, rebuilt, strict=True)):
+            name = one.get("name", at) if isinstance(one, Mapping) else at
+            yield from _list_differences(f"{path}[{name}]", one, other)
     elif kept != rebuilt:
         yield f"{path}: {_shorten(kept)} in the table, {_shorten(rebuilt)} from the records"
 
@@ -257,18 +255,18 @@ def summarize(sweep: Sweep, scale: str, study: str, runs: Path, results: Path, o
     """
     roots = [runs, results / scale]
     design = make_design(sweep, scale, study, find_manifest(roots, study, scale))
-    found = find_records(study, scale, roots)
-    if not found.records and not found.left_out:
+    stored = find_records(study, scale, roots)
+    if not stored.records and not stored.left_out:
         mend = f"run `paribus run {sweep.path.stem} scale={scale}` first, or give runs="
         raise UserError(f"no run of {study} at scale={scale} to audit", mend)
-    checked = audit_records(design, found, roots)
+    checked = audit_records(design, stored, roots)
     if out is None:
         places = [place for place in (REPORTS / study / scale, results / scale / study) if (place / TABLE).is_file()]
     else:
         places = [out]
     kept = [line for place in places for line in _check(place / TABLE, design, runs, results / scale)]
     right = not checked.findings and not any(line.startswith("✗") for line in kept)
-    return _text(design, checked, kept), right
+    return _write_audit(design, checked, kept), right
 
 
 def _check(table: Path, design: Design, runs: Path, committed: Path) -> list[str]:
@@ -283,7 +281,7 @@ def _check(table: Path, design: Design, runs: Path, committed: Path) -> list[str
     return [f"✗ {table}: {line}" for line in differing]
 
 
-def _text(design: Design, checked: Report, kept: Sequence[str]) -> str:
+def _write_audit(design: Design, checked: Report, kept: Sequence[str]) -> str:
     lines = [f"# Audit of {design.study} at {design.scale} scale"]
     for part in checked.sections:
         lines += ["", f"## {part.heading}", *(f"- {line}" for line in part.lines or ["nothing is recorded"])]

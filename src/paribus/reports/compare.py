@@ -13,10 +13,10 @@ from paribus.core.checksums import matches
 from paribus.core.errors import UserError, suggest
 from paribus.integrations.delimited import read as read_table
 from paribus.integrations.foreign_runs import read_number
-from paribus.integrations.source import Row
+from paribus.integrations.source import ForeignRow
 from paribus.reports.tables.blocks import format_p
 from paribus.reports.tables.markdown import render_grid
-from paribus.runs.folder import CONFIG, GOLD, RECORD
+from paribus.runs.folder import CONFIG, GOLD, RECORD, RunFolder
 from paribus.runs.gold import read_gold
 from paribus.runs.record import read_record
 from paribus.verdict.statistics import holm, is_number, mcnemar, mean_sd, rounded, summarize, t_test
@@ -105,12 +105,10 @@ def compare_runs(first: str, second: str, metrics: Sequence[str] = (), key: str 
             raise UserError(f"'{column}' has no numbers in both {first} and {second}", suggest(column, shared))
     if not wanted:
         raise UserError(f"{first} and {second} have no column of numbers in common", "name the same columns in both")
-    rows = [_pair(column, one, other) for column in wanted]
+    rows = [_compare_column(column, one, other) for column in wanted]
     adjusted = holm([1.0 if row.p is None else row.p for row in rows])
-    found = tuple(
-        replace(row, p_holm=None if row.p is None else rounded(p)) for row, p in zip(rows, adjusted, strict=True)
-    )
-    return Comparison(first, second, found, (*_note_unpaired(wanted, one, other), _MEANING))
+    rows = [replace(row, p_holm=None if row.p is None else rounded(p)) for row, p in zip(rows, adjusted, strict=True)]
+    return Comparison(first, second, tuple(rows), (*_note_unpaired(wanted, one, other), _MEANING))
 
 
 def read_answers(name: str, metrics: Sequence[str], key: str | None) -> Answers:
@@ -137,27 +135,18 @@ def _read_run(name: str, folder: Path) -> Answers:
     if not matches(folder / GOLD, (record.gold or {}).get("hash")):
         raise UserError(f"{folder / GOLD} is damaged or of another run", "copy it again, or run the same command again")
     values: dict[str, list[Sequence[float]]] = defaultdict(list)
-    for label, found in read_gold(folder).items():
+    for label, answers in read_gold(folder).items():
         task = label.rpartition("/seed")[0]
-        values[f"{task}/right"].append(found.right.astype(float).tolist())
-        values[f"{task}/gold"].append(found.gold.astype(float).tolist())
+        values[f"{task}/right"].append(answers.right.astype(float).tolist())
+        values[f"{task}/gold"].append(answers.gold.astype(float).tolist())
     if not values:
         raise UserError(f"{folder} has no answers to single examples", "only tasks with classes keep them (gold.npz)")
-    tasks = _read_tasks(folder)
+    tasks = (RunFolder(folder).read_config() or {}).get("tasks") or {}
     columns = {
         column: {str(at): math.fsum(one) / len(one) for at, one in enumerate(zip(*runs, strict=True))}
         for column, runs in sorted(values.items(), key=lambda item: (not item[0].endswith("/right"), item[0]))
     }
     return Answers(name, columns, {column: tasks.get(column.partition("/")[0]) for column in columns}, True)
-
-
-def _read_tasks(folder: Path) -> Mapping[str, Any]:
-    """{task: its settings} as the run's config has them."""
-    import yaml
-
-    path = folder / CONFIG
-    content = yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    return dict((content or {}).get("tasks") or {})
 
 
 def _read_file(name: str, metrics: Sequence[str], key: str | None) -> Answers:
@@ -169,15 +158,16 @@ def _read_file(name: str, metrics: Sequence[str], key: str | None) -> Answers:
     rows = {str(row.values.get(keys[0], "")): row for row in source.rows}
     if len(rows) < len(source.rows):
         raise UserError(f"{name} has several rows with the same {keys[0]}", "keep one row per example, or give --id")
-    named = dict.fromkeys([*metrics, *_find_measured(source.rows, keys[0])])
-    columns = {column: _list_values(rows, column) for column in named}
-    texts = {key: [row.values.get(part) for part in _TEXTS] for key, row in rows.items()}
-    return Answers(
-        name, {column: values for column, values in columns.items() if values}, dict.fromkeys(columns, texts)
-    )
+    columns: dict[str, dict[str, float]] = {}
+    for column in dict.fromkeys([*metrics, *_find_measured(source.rows, keys[0])]):
+        numbers = {example: read_number(row.values.get(column)) for example, row in rows.items()}
+        if values := {example: number for example, number in numbers.items() if is_number(number)}:
+            columns[column] = values
+    texts = {example: [row.values.get(part) for part in _TEXTS] for example, row in rows.items()}
+    return Answers(name, columns, dict.fromkeys(columns, texts))
 
 
-def _find_measured(rows: Sequence[Row], key: str) -> list[str]:
+def _find_measured(rows: Sequence[ForeignRow], key: str) -> list[str]:
     """The metrics that lm-eval lists in each row, or the columns in which every cell is a number."""
     listed = rows[0].values.get("metrics") if rows else None
     if isinstance(listed, list):
@@ -186,14 +176,9 @@ def _find_measured(rows: Sequence[Row], key: str) -> list[str]:
     return [column for column in columns if all(is_number(read_number(row.values.get(column, ""))) for row in rows)]
 
 
-def _list_values(rows: Mapping[str, Row], column: str) -> dict[str, float]:
-    found = {key: read_number(row.values.get(column)) for key, row in rows.items()}
-    return {key: value for key, value in found.items() if is_number(value)}
-
-
-def _pair(column: str, one: Answers, other: Answers) -> PairRow:
+def _compare_column(column: str, one: Answers, other: Answers) -> PairRow:
     first, second = one.columns[column], other.columns[column]
-    _require_same(column, one, other)
+    _require_same_examples(column, one, other)
     keys = [key for key in first if key in second]
     if not keys:
         raise UserError(
@@ -219,7 +204,7 @@ def _pair(column: str, one: Answers, other: Answers) -> PairRow:
     )
 
 
-def _require_same(column: str, one: Answers, other: Answers) -> None:
+def _require_same_examples(column: str, one: Answers, other: Answers) -> None:
     """Raises UserError if the examples differ, according to the runs' tasks or the files' hashes."""
     first, second = one.about.get(column), other.about.get(column)
     if isinstance(first, Mapping) and isinstance(second, Mapping):

@@ -1,7 +1,4 @@
-"""How `paribus show` draws and writes the examples of text-to-text objectives: what is read, what is written.
-
-Corrupted examples: drawn for a terminal, written as rows, counted.
-"""
+"""What `paribus show` does with corrupted examples: draws them for a terminal, writes them as rows, counts them."""
 
 from __future__ import annotations
 
@@ -25,57 +22,6 @@ from paribus.data.sequences import Sequences, Text, Views
 
 if TYPE_CHECKING:
     from paribus.data.tokens.tokenizer import Tokenizer
-
-
-def lines(views: Views, row: int, tokenizer: Tokenizer) -> Iterator[tuple[str, list[tuple[str, bool]]]]:
-    """(name, pieces of text) of a row's text, inputs and targets; a piece that is a special token is marked True."""
-    for name, rows in (("text", views.text), ("inputs", views.inputs), ("targets", written_rows(views))):
-        ids = rows.ids_BL[row, : rows.length_B[row]].tolist()
-        yield name, list(pieces(ids, tokenizer))
-
-
-def pieces(ids: list[int], tokenizer: Tokenizer) -> Iterator[tuple[str, bool]]:
-    """Ordinary tokens as running text, special ones by their names."""
-    specials = set(tokenizer.vocabulary.specials)
-    for special, run in groupby(ids, specials.__contains__):
-        if special:
-            yield from ((str(tokenizer.backend.id_to_token(token)), True) for token in run)
-        else:
-            yield str(tokenizer.backend.decode(list(run), skip_special_tokens=False)).strip(), False
-
-
-def table(views: Views, rows: np.ndarray[Any, Any]) -> Any:
-    """One row per example, unpadded: the columns of the drawing in place, and what the decoder should write.
-
-    original_ids and word_starts are those of the raw window; labels and token_type_ids go with input_ids.
-    """
-    import pyarrow as pa
-
-    read, whole = _flat(views.inputs, views.inputs.ids_BL), real_tokens(views.text)
-    edges, ids = read
-    columns: dict[str, Any] = {
-        "example_id": pa.array(rows, pa.int64()),
-        "input_ids": _lists(edges, ids),
-        "labels": _lists(edges, np.full_like(ids, IGNORED)),
-        "decoder_labels": _lists(*_flat(written_rows(views), written_rows(views).ids_BL)),
-        "original_ids": _lists(*_flat(views.text, views.text.ids_BL)),
-        "token_type_ids": _lists(edges, np.zeros_like(ids)),
-        "word_starts": pa.ListArray.from_arrays(_flat(views.text, views.text.ids_BL)[0], views.text.start_BL[whole]),
-    }
-    return pa.table(columns)
-
-
-def _flat(rows: Text | Sequences, values_BL: Any) -> tuple[Any, Any]:
-    """(where each row starts, int32, and their end; the values without padding)."""
-    edges = np.concatenate([[0], np.cumsum(rows.length_B)]).astype(np.int32)
-    return edges, values_BL[np.arange(values_BL.shape[1]) < rows.length_B[:, None]]
-
-
-def _lists(edges: Any, values: Any) -> Any:
-    import pyarrow as pa
-
-    return pa.ListArray.from_arrays(edges, values.astype(np.int32))
-
 
 DRAWN = 8  # examples that are drawn if the rows go to a file
 COUNTS = ("raw_tokens", "input_tokens", "target_tokens", "padding", "noise", "spans", "predicted")
@@ -107,7 +53,7 @@ def show_examples(
         say(f"n={n}: the corpus has {size} examples, all of them are shown")
     rows, screen = np.arange(min(n, size)), sys.stdout if sys.stdout.isatty() else sys.stderr
     drawn = rows[:DRAWN] if out else rows
-    _draw(examples, tokenizer, drawn, epoch, screen, screen.isatty() if color is None else color)
+    _draw_rows(examples, tokenizer, drawn, epoch, screen, screen.isatty() if color is None else color)
     if out:
         _write(examples, rows, epoch, out)
         say(f"{len(drawn)} of {len(rows)} examples drawn, all of them in {out}")
@@ -119,7 +65,7 @@ def show_examples(
 def draw_examples(examples: Examples, tokenizer: Tokenizer, n: int) -> None:
     """Draw the first n examples of the first pass on stderr."""
     rows = np.arange(min(n, examples.size(0)))
-    _draw(examples, tokenizer, rows, 0, sys.stderr, sys.stderr.isatty())
+    _draw_rows(examples, tokenizer, rows, 0, sys.stderr, sys.stderr.isatty())
 
 
 def _chunks(rows: np.ndarray[Any, Any]) -> Iterator[np.ndarray[Any, Any]]:
@@ -134,11 +80,11 @@ def _report(examples: Examples, tokenizer: Tokenizer, rows: np.ndarray[Any, Any]
         total.add(examples.batch(epoch, chunk), vocabulary)
     names = {str(tokenizer.backend.id_to_token(special)): int(special) for special in vocabulary.specials}
     counts = {name: int(total.counts[name]) for name in COUNTS if name in total.counts}
-    row = {} if examples.corruption.targets is None else {"objective": examples.corruption.name}
-    return {**row, "examples": len(rows), "epoch": epoch, **total.rates(), **counts, "special_tokens": names}
+    objective = {} if examples.corruption.targets is None else {"objective": examples.corruption.name}
+    return {**objective, "examples": len(rows), "epoch": epoch, **total.rates(), **counts, "special_tokens": names}
 
 
-def _draw(
+def _draw_rows(
     examples: Examples, tokenizer: Tokenizer, rows: np.ndarray[Any, Any], epoch: int, screen: TextIO, color: bool
 ) -> None:
     if examples.corruption.targets is not None:
@@ -162,23 +108,33 @@ def _draw(
         views = examples.views(epoch, chunk)
         for row, example in enumerate(np.repeat(chunk, examples.readings)):
             line = _line(views, row, tokenizer, examples.vocabulary.mask, color)
-            print(f"\n#{example}  {_label(views, row)}{line}", file=screen)
+            # of a pair: 0 if its second segment follows the first
+            label = "" if views.text.label_B is None else f"label {views.text.label_B[row]}  "
+            print(f"\n#{example}  {label}{line}", file=screen)
     print(file=screen, flush=True)
 
 
 def _draw_written(views: Views, rows: np.ndarray[Any, Any], tokenizer: Tokenizer, screen: TextIO, color: bool) -> None:
-    """The text of each row, what is read of it and what is written."""
+    """The text of each row of a text-to-text objective, what is read of it and what is written."""
+    parts = (("text", views.text), ("inputs", views.inputs), ("targets", written_rows(views)))
     for row, example in enumerate(rows):
         print(f"\n#{example}", file=screen)
-        for name, pieces in lines(views, row, tokenizer):
+        for name, sequences in parts:
+            ids = sequences.ids_BL[row, : sequences.length_B[row]].tolist()
+            pieces = _split_specials(ids, tokenizer)
             drawn = " ".join(_paint(text, "mask" if special else "text", color) for text, special in pieces)
             print(f"  {name:<9}{drawn}", file=screen)
     print(file=screen, flush=True)
 
 
-def _label(views: Views, row: int) -> str:
-    """The label of a pair, 0 if its second segment follows the first; nothing for single texts."""
-    return "" if views.text.label_B is None else f"label {views.text.label_B[row]}  "
+def _split_specials(ids: list[int], tokenizer: Tokenizer) -> Iterator[tuple[str, bool]]:
+    """(text, whether it is a special token): ordinary tokens as running text, special ones by their names."""
+    specials = set(tokenizer.vocabulary.specials)
+    for special, run in groupby(ids, specials.__contains__):
+        if special:
+            yield from ((str(tokenizer.backend.id_to_token(token)), True) for token in run)
+        else:
+            yield str(tokenizer.backend.decode(list(run), skip_special_tokens=False)).strip(), False
 
 
 def _line(views: Views, row: int, tokenizer: Tokenizer, mask: int, color: bool) -> str:
@@ -232,7 +188,9 @@ def _write(examples: Examples, rows: np.ndarray[Any, Any], epoch: int, out: Path
     part = out.with_name(f".{out.name}.{os.getpid()}")
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        tables = (_table(examples.views(epoch, chunk), np.repeat(chunk, examples.readings)) for chunk in _chunks(rows))
+        tables = (
+            _tabulate(examples.views(epoch, chunk), np.repeat(chunk, examples.readings)) for chunk in _chunks(rows)
+        )
         first = next(tables)
         with pq.ParquetWriter(part, first.schema) as writer:
             for table in chain([first], tables):
@@ -255,12 +213,12 @@ def _schema(pairs: bool) -> Any:
     return pa.schema([("example_id", pa.int64()), *labels, *lists, ("word_starts", pa.list_(pa.bool_()))])
 
 
-def _table(views: Views, rows: np.ndarray[Any, Any]) -> Any:
+def _tabulate(views: Views, rows: np.ndarray[Any, Any]) -> Any:
+    """One row per example, unpadded."""
     import pyarrow as pa
 
     if views.targets is not None:
-        return table(views, rows)
-
+        return _tabulate_written(views, rows)
     text, schema = views.text, _schema(views.text.label_B is not None)
     real_BL = np.arange(text.ids_BL.shape[1]) < text.length_B[:, None]
     edges = np.concatenate([[0], np.cumsum(text.length_B)]).astype(np.int32)
@@ -281,3 +239,36 @@ def _table(views: Views, rows: np.ndarray[Any, Any]) -> Any:
     }
     labels = {} if text.label_B is None else {"pair_label": text.label_B}
     return pa.table({"example_id": rows, **labels, **lists}, schema=schema)
+
+
+def _tabulate_written(views: Views, rows: np.ndarray[Any, Any]) -> Any:
+    """The same of a text-to-text objective: the columns of the drawing in place, and what the decoder should write.
+
+    original_ids and word_starts are those of the raw window; labels and token_type_ids go with input_ids.
+    """
+    import pyarrow as pa
+
+    read, whole = _flat(views.inputs, views.inputs.ids_BL), real_tokens(views.text)
+    edges, ids = read
+    columns: dict[str, Any] = {
+        "example_id": pa.array(rows, pa.int64()),
+        "input_ids": _lists(edges, ids),
+        "labels": _lists(edges, np.full_like(ids, IGNORED)),
+        "decoder_labels": _lists(*_flat(written_rows(views), written_rows(views).ids_BL)),
+        "original_ids": _lists(*_flat(views.text, views.text.ids_BL)),
+        "token_type_ids": _lists(edges, np.zeros_like(ids)),
+        "word_starts": pa.ListArray.from_arrays(_flat(views.text, views.text.ids_BL)[0], views.text.start_BL[whole]),
+    }
+    return pa.table(columns)
+
+
+def _flat(rows: Text | Sequences, values_BL: Any) -> tuple[Any, Any]:
+    """(where each row starts, int32, and their end; the values without padding)."""
+    edges = np.concatenate([[0], np.cumsum(rows.length_B)]).astype(np.int32)
+    return edges, values_BL[np.arange(values_BL.shape[1]) < rows.length_B[:, None]]
+
+
+def _lists(edges: Any, values: Any) -> Any:
+    import pyarrow as pa
+
+    return pa.ListArray.from_arrays(edges, values.astype(np.int32))

@@ -26,7 +26,7 @@ RADII = (-1.0, 1.0)  # in lengths of the weights' rows
 DIGITS = 6  # significant digits of a loss
 
 
-class Asked(NamedTuple):
+class FlatnessOptions(NamedTuple):
     """What to measure.
 
     task: None for the first that was fine-tuned.
@@ -55,48 +55,49 @@ class Run(NamedTuple):
     seeds: tuple[int, ...]
 
 
-def draw(asked: Asked) -> None:
+def draw(options: FlatnessOptions) -> None:
     """Measure, and write flatness.{json,svg,png}. Raises UserError if a run or its fine-tuned weights are missing."""
-    task, runs = find_runs(asked)
-    measured = measure(asked, task, runs)
-    heading = f"{asked.study} at {asked.scale} scale: {task}, training loss"
+    task, runs = find_runs(options)
+    measured = measure(options, task, runs)
+    heading = f"{options.study} at {options.scale} scale: {task}, training loss"
     figure = make_figure(landscape.draw_landscape(measured), heading, columns=2)
     content = {
         landscape.FILE: (json.dumps(measured, sort_keys=True, allow_nan=False) + "\n").encode(),
         f"{NAME}.svg": render_svg(figure).encode(),
         f"{NAME}.png": render_png(figure),
     }
-    write_files(asked.out, content)
-    say(f"written to {asked.out}: {', '.join(sorted(content))}")
+    write_files(options.out, content)
+    say(f"written to {options.out}: {', '.join(sorted(content))}")
 
 
-def find_runs(asked: Asked) -> tuple[str, list[Run]]:
+def find_runs(options: FlatnessOptions) -> tuple[str, list[Run]]:
     """(the task, the runs by arm and seed). Raises UserError if no finished run kept fine-tuned weights of the task."""
-    listed = find_records(asked.study, asked.scale, asked.roots).records
-    done = [record for record in listed if record.done and record.arm in asked.sweep.arms]
+    listed = find_records(options.study, options.scale, options.roots).records
+    done = [record for record in listed if record.done and record.arm in options.sweep.arms]
     if not done:
         raise UserError(
-            f"no finished run of {asked.study} at scale={asked.scale}",
-            f"run `paribus run {asked.sweep.path.stem} scale={asked.scale}` first",
+            f"no finished run of {options.study} at scale={options.scale}",
+            f"run `paribus run {options.sweep.path.stem} scale={options.scale}` first",
         )
     tasks = sorted({one.task for record in done for one in record.task_runs})
-    task = asked.task or next(iter(tasks), "")
+    task = options.task or next(iter(tasks), "")
     if task not in tasks:
         cause = f"the task '{task}' was not fine-tuned" if task else "no task was fine-tuned"
-        raise UserError(f"{cause} in {asked.study} at scale={asked.scale}", f"choose {' or '.join(tasks) or 'a task'}")
-    return task, [_run(asked, record, task) for record in done]
+        raise UserError(
+            f"{cause} in {options.study} at scale={options.scale}", f"choose {' or '.join(tasks) or 'a task'}"
+        )
+    return task, [_find_run(options, record, task) for record in done]
 
 
-def _run(asked: Asked, record: Record, task: str) -> Run:
+def _find_run(options: FlatnessOptions, record: Record, task: str) -> Run:
     """Raises UserError if the run's folder does not hold its weights."""
     from paribus.core.hub import WEIGHTS
+    from paribus.training.finetune import kept
 
-    stored, label = find_stored(record, asked.roots), record.label
+    stored, label = find_stored(record, options.roots), record.label
     folder = stored.folder if isinstance(stored, RunFolder) else None
     if stored is None or folder is None or not (folder / "model" / WEIGHTS).is_file():
         raise UserError(f"{label} has no checkpoint", "set runs= to the folder where it was trained")
-    from paribus.training.finetune import kept
-
     seeds = tuple(one.seed for one in record.task_runs if one.task == task)
     if missing := [seed for seed in seeds if not kept(folder, task, seed).is_file()]:
         raise UserError(
@@ -104,50 +105,52 @@ def _run(asked: Asked, record: Record, task: str) -> Run:
             "run the sweep again with finetune.keep=true and a new runs=FOLDER",
         )
     config = read_stored_config(stored)
-    if asked.cache:
-        config["paths"]["cache"] = str(asked.cache)
+    if options.cache:
+        config["paths"]["cache"] = str(options.cache)
     return Run(record, folder, config, seeds)
 
 
-def measure(asked: Asked, task: str, runs: Sequence[Run]) -> dict[str, Any]:
+def measure(options: FlatnessOptions, task: str, runs: Sequence[Run]) -> dict[str, Any]:
     """The content of flatness.json: for each arm, lists over its runs. Losses are in nats; None if not finite.
 
     `line`: at start + place (end - start). `around`: at end + radius times random directions as long as the weights,
     mean over directions. `plane`: of the first run, one row per place toward the end of the second fine-tuning.
     """
     places = {
-        "line": _grid(LINE, asked.points),
-        "around": _grid(RADII, asked.points),
-        "plane": _grid(PLANE, asked.points),
+        "line": _grid(LINE, options.points),
+        "around": _grid(RADII, options.points),
+        "plane": _grid(PLANE, options.points),
     }
     arms: dict[str, dict[str, Any]] = {}
     for run in progress(runs, "runs", unit="run"):
-        own = arms.setdefault(run.record.arm, {"runs": [], "line": [], "around": [], "distance": [], "length": []})
-        own["runs"].append(f"seed{run.record.seed}-{run.record.signature}")
-        for key, value in _measured(asked, task, run, places, "plane" not in own).items():
-            own[key] = value if key == "plane" else [*own[key], value]
+        arm = arms.setdefault(run.record.arm, {"runs": [], "line": [], "around": [], "distance": [], "length": []})
+        arm["runs"].append(f"seed{run.record.seed}-{run.record.signature}")
+        for key, value in _measure_run(options, task, run, places, "plane" not in arm).items():
+            arm[key] = value if key == "plane" else [*arm[key], value]
     return {
-        "study": asked.study, "scale": asked.scale, "task": task, "examples": asked.examples, "places": places,
-        "directions": asked.directions, "arms": {arm: arms[arm] for arm in asked.sweep.arms if arm in arms},
+        "study": options.study, "scale": options.scale, "task": task, "examples": options.examples, "places": places,
+        "directions": options.directions, "arms": {arm: arms[arm] for arm in options.sweep.arms if arm in arms},
     }  # fmt: skip
 
 
-def _measured(asked: Asked, task: str, run: Run, places: dict[str, list[float]], plane: bool) -> dict[str, Any]:
+def _measure_run(
+    options: FlatnessOptions, task: str, run: Run, places: dict[str, list[float]], plane: bool
+) -> dict[str, Any]:
     from paribus.training import description
     from paribus.training.flatness import Tunings, norm
 
-    tunings = Tunings(description.Run.of(run.config), run.folder, task, asked.examples)
+    tunings = Tunings(description.Run.of(run.config), run.folder, task, options.examples)
     surface = tunings.surface(run.seeds[0])
-    found: dict[str, Any] = {
-        "line": _kept(surface.line(places["line"])),
-        "around": _kept(surface.around(places["around"], asked.directions)),
+    measured: dict[str, Any] = {
+        "line": _round_losses(surface.line(places["line"])),
+        "around": _round_losses(surface.around(places["around"], options.directions)),
         "distance": rounded(surface.distance()),
         "length": rounded(norm(surface.start)),
     }
     if plane and len(run.seeds) > 1:
         other = tunings.end(run.seeds[1])
-        found["plane"] = [_kept(row) for row in surface.plane(other, places["plane"])]
-    return found
+        measured["plane"] = [_round_losses(row) for row in surface.plane(other, places["plane"])]
+    return measured
 
 
 def _grid(ends: tuple[float, float], points: int) -> list[float]:
@@ -156,5 +159,5 @@ def _grid(ends: tuple[float, float], points: int) -> list[float]:
     return [round(at / points, 6) for at in range(round(low * points), round(high * points) + 1)]
 
 
-def _kept(losses: Sequence[float]) -> list[float | None]:
+def _round_losses(losses: Sequence[float]) -> list[float | None]:
     return [float(f"{loss:.{DIGITS}g}") if loss < float("inf") else None for loss in losses]

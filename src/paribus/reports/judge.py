@@ -1,6 +1,6 @@
-"""What the name of a foreign column says: a loss, a rate of errors, or a score.
+"""Tables for runs of another framework, with verdicts and seeds needed, by the same code as for our own.
 
-Tables for runs of another framework, with verdicts and seeds needed, by the same code as for our own.
+What no one says about a column is read off its name: whether it is a loss, a rate of errors, or a score.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from enum import Enum
 from functools import cached_property
 
 from paribus.core.errors import UserError, suggest
-from paribus.integrations.foreign_runs import Asked, Runs, collect_runs, name_arm
-from paribus.integrations.source import Source
+from paribus.integrations.foreign_runs import JudgeOptions, Runs, collect_runs, name_arm
+from paribus.integrations.source import ForeignSource
 from paribus.reports.tables.build import build_table
 from paribus.reports.tables.design import Design
 from paribus.reports.tables.files import render_files
@@ -24,7 +24,11 @@ from paribus.sweeps.sweep import UNMATCHED
 from paribus.verdict.metrics import MEAN, Metric, declare, is_averaged, metric
 from paribus.verdict.statistics import is_number
 
+_DIGITS = 3  # of the range of a column's values that are printed
 _WORD = re.compile(r"[fF]1|[A-Z]?[a-z]+|[A-Z]+(?![a-z])")  # `val`, `MSE` and `Loss` of `val_MSELoss`
+
+
+_QUOTED = re.compile(r"\"([^\"]*)\"|'([^']*)'")  # the name of an arm in a claim
 
 
 class Kind(Enum):
@@ -55,9 +59,6 @@ def read_kind(column: str) -> Kind | None:
     return None if last is None else Kind(last.lastgroup)
 
 
-_DIGITS = 3  # of the range of a column's values that are printed
-
-
 @dataclass(frozen=True)
 class Judged:
     """A table, and how its columns are read. `str()` is the table for a terminal."""
@@ -81,22 +82,22 @@ class Judged:
         return {claim.text: claim.said for claim in self.table.claims}
 
 
-def judge(source: Source, asked: Asked, study: str | None = None) -> Judged:
+def judge(source: ForeignSource, options: JudgeOptions, study: str | None = None) -> Judged:
     """The table of the runs of a source.
 
     Raises UserError for unknown columns and arms, contradictory directions, a mean over no task, and claims that cannot
     be read.
     """
     named = study or name_arm(source.name) or "runs"
-    runs = collect_runs(source, asked, named)
-    baseline = name_arm(asked.baseline)
+    runs = collect_runs(source, options, named)
+    baseline = name_arm(options.baseline)
     if baseline not in runs.arms:
-        raise UserError(f"the baseline '{asked.baseline}' is not an arm", suggest(baseline, runs.arms))
+        raise UserError(f"the baseline '{options.baseline}' is not an arm", suggest(baseline, runs.arms))
     if not any(record.arm == baseline for record in runs.records):
         why = [note for note in runs.notes if note.startswith(f"{baseline}/seed")]
-        raise UserError(f"no run of the baseline '{asked.baseline}' counts", " ".join(why[:3]))
-    _check_directions(runs.columns, asked)
-    columns = _describe_columns(runs, source, asked)
+        raise UserError(f"no run of the baseline '{options.baseline}' counts", " ".join(why[:3]))
+    _check_directions(runs.columns, options)
+    columns = _describe_columns(runs, source, options)
     design = Design(
         study=named,
         scale="",
@@ -104,43 +105,39 @@ def judge(source: Source, asked: Asked, study: str | None = None) -> Judged:
         columns=runs.columns,
         arms=dict.fromkeys((baseline, *runs.arms), ()),
         matched=UNMATCHED,
-        claims=tuple(_name_arms(claim) for claim in asked.claims),
+        claims=tuple(_QUOTED.sub(lambda quoted: name_arm(quoted[1] or quoted[2]), claim) for claim in options.claims),
         seeds=tuple(sorted({record.seed for record in runs.records})),
     )
     with declare(columns):
         table = build_table(design, runs.records)
-    guessed = {column: kind for column, kind in columns.items() if _find_given(column, source, asked) is None}
+    guessed = {column: kind for column, kind in columns.items() if _find_given(column, source, options) is None}
     return Judged(replace(table, notes=(*table.notes, *_note_guessed(guessed), *runs.notes)), columns)
 
 
-def _name_arms(claim: str) -> str:
-    """The claim with its quoted arms as the table names them."""
-    return re.sub(r"\"([^\"]*)\"|'([^']*)'", lambda found: name_arm(found[1] or found[2]), claim)
-
-
-def _describe_columns(runs: Runs, source: Source, asked: Asked) -> dict[str, Metric]:
+def _describe_columns(runs: Runs, source: ForeignSource, options: JudgeOptions) -> dict[str, Metric]:
     """Of each column: which way is better, whether it is in points, and its decimals.
 
     Raises UserError for a mean over tasks if no task is a score in points.
     """
-    found = {
-        column: _describe(column, _is_lower(column, source, asked), _list_values(runs, [column]))
-        for column in runs.columns
-        if column != MEAN
-    }
+    columns = {}
+    for column in runs.columns:
+        if column != MEAN:
+            given = _find_given(column, source, options)
+            lower = read_kind(column) in (Kind.LOSS, Kind.RATE) if given is None else given
+            columns[column] = _describe(column, lower, _list_values(runs, [column]))
     if MEAN in runs.columns:
-        with declare(found):
-            cells = _list_values(runs, list(filter(is_averaged, found)))
-        if not cells:
+        with declare(columns):
+            values = _list_values(runs, list(filter(is_averaged, columns)))
+        if not values:
             mend = "it averages scores such as TASK/acc that lie between 0 and 1; write 85.2 as 0.852 or 85.2%"
             raise UserError(f"{MEAN} has no column to average", mend)
-        found[MEAN] = _describe(MEAN, False, cells)
-    return found
+        columns[MEAN] = _describe(MEAN, False, values)
+    return columns
 
 
-def _describe(column: str, lower: bool, cells: Sequence[float]) -> Metric:
-    points = read_kind(column) is not Kind.LOSS and all(0.0 <= value <= 1.0 for value in cells)
-    spread = (max(cells) - min(cells)) * (100.0 if points else 1.0) if cells else 0.0
+def _describe(column: str, lower: bool, values: Sequence[float]) -> Metric:
+    points = read_kind(column) is not Kind.LOSS and all(0.0 <= value <= 1.0 for value in values)
+    spread = (max(values) - min(values)) * (100.0 if points else 1.0) if values else 0.0
     digits = _DIGITS - 1 - math.floor(math.log10(spread)) if spread else _DIGITS
     return Metric(column, lower, points, min(max(digits, int(points)), 6), foreign=True)
 
@@ -150,17 +147,17 @@ def _list_values(runs: Runs, columns: Sequence[str]) -> list[float]:
     return [value for value in values if is_number(value)]
 
 
-def _check_directions(columns: Sequence[str], asked: Asked) -> None:
+def _check_directions(columns: Sequence[str], options: JudgeOptions) -> None:
     """Raises UserError for a name that no column has, for a column that both options name, and for a mean of losses."""
-    if MEAN in asked.lower:
+    if MEAN in options.lower:
         raise UserError(f"--lower names {MEAN}, which averages scores that are better if higher", "leave it out")
     known = list(dict.fromkeys(name for column in columns for name in (column, metric(column))))
-    for option, names in (("lower", asked.lower), ("higher", asked.higher)):
+    for option, names in (("lower", options.lower), ("higher", options.higher)):
         for name in names:
             if name not in known:
                 raise UserError(f"--{option} names '{name}', which is not judged", suggest(name, known))
     for column in columns:
-        if _names(column, asked.lower) and _names(column, asked.higher):
+        if _names(column, options.lower) and _names(column, options.higher):
             raise UserError(f"--lower and --higher both name {column}", "keep one of them")
 
 
@@ -168,18 +165,13 @@ def _names(column: str, names: Sequence[str]) -> bool:
     return column in names or metric(column) in names
 
 
-def _find_given(column: str, source: Source, asked: Asked) -> bool | None:
+def _find_given(column: str, source: ForeignSource, options: JudgeOptions) -> bool | None:
     """Whether the user or the source says that lower is better; None if neither says anything."""
     if column == MEAN:
         return False
-    if _names(column, asked.lower) or _names(column, asked.higher):
-        return _names(column, asked.lower)
+    if _names(column, options.lower) or _names(column, options.higher):
+        return _names(column, options.lower)
     return not source.higher[column] if column in source.higher else None
-
-
-def _is_lower(column: str, source: Source, asked: Asked) -> bool:
-    given = _find_given(column, source, asked)
-    return read_kind(column) in (Kind.LOSS, Kind.RATE) if given is None else given
 
 
 def _note_guessed(guessed: Mapping[str, Metric]) -> list[str]:
@@ -187,8 +179,8 @@ def _note_guessed(guessed: Mapping[str, Metric]) -> list[str]:
     lower = [column for column, kind in guessed.items() if kind.lower_is_better]
     higher = [column for column in guessed if column not in lower]
     said = [
-        f"{way} is better in {', '.join(found)} (--{other} changes it)"
-        for way, other, found in (("lower", "higher", lower), ("higher", "lower", higher))
-        if found
+        f"{way} is better in {', '.join(names)} (--{other} changes it)"
+        for way, other, names in (("lower", "higher", lower), ("higher", "lower", higher))
+        if names
     ]
     return [f"Guessed from names: {'; '.join(said)}."] if said else []

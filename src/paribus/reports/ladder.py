@@ -66,7 +66,7 @@ def build_ladders(tables: Sequence[Table]) -> list[Ladder]:
 
     A table without the contrast, or without a number for it, adds no rung; contrasts without any rung are left out.
     """
-    found: dict[tuple[str, str, str, str, str], list[Rung]] = {}
+    rungs: dict[tuple[str, str, str, str, str], list[Rung]] = {}
     first: dict[tuple[str, ...], ContrastRow] = {}
     for table in tables:
         for claim in table.claims:
@@ -74,28 +74,26 @@ def build_ladders(tables: Sequence[Table]) -> list[Ladder]:
                 key = (claim.text, row.column, row.arm, row.relation, row.versus)
                 first.setdefault(key, row)
                 if row.difference is not None:
+                    spent = [table.budget.arms.get(arm, {}).get("flops") for arm in (row.arm, row.versus)]
+                    known = [flops for flops in spent if flops is not None]
+                    average = rounded(math.fsum(known) / len(known)) if known else None
                     rung = Rung(
-                        table.scale, _average_flops(table, row), row.difference, row.ci_low, row.ci_high, row.sd, row.n,
+                        table.scale, average, row.difference, row.ci_low, row.ci_high, row.sd, row.n,
                         row.verdict, row.barred,
                     )  # fmt: skip
-                    found.setdefault(key, []).append(rung)
-    return [_build_ladder(key, first[key], sorted(rungs, key=_rank)) for key, rungs in found.items()]
+                    rungs.setdefault(key, []).append(rung)
+    ladders = []
+    for key, unordered in rungs.items():
+        row, ordered = first[key], sorted(unordered, key=_rank)
+        change, stability = _compare_ends(ordered[0], ordered[-1]), rate_stability([rung.verdict for rung in ordered])
+        lower = lower_is_better(row.column)
+        ladders.append(Ladder(*key, row.margin, lower, tuple(ordered), change, stability, row.published))
+    return ladders
 
 
 def _rank(rung: Rung) -> tuple[int, float]:
     """A checkpoint that is not pre-trained any further has no FLOPs on record, at whatever scale."""
     return SCALES.index(rung.scale) if rung.scale in SCALES else len(SCALES), rung.flops or 0.0
-
-
-def _build_ladder(key: tuple[str, str, str, str, str], row: ContrastRow, rungs: Sequence[Rung]) -> Ladder:
-    change, stability = _compare_ends(rungs[0], rungs[-1]), rate_stability([rung.verdict for rung in rungs])
-    return Ladder(*key, row.margin, lower_is_better(row.column), tuple(rungs), change, stability, row.published)
-
-
-def _average_flops(table: Table, row: ContrastRow) -> float | None:
-    spent = [table.budget.arms.get(arm, {}).get("flops") for arm in (row.arm, row.versus)]
-    known = [flops for flops in spent if flops is not None]
-    return rounded(math.fsum(known) / len(known)) if known else None
 
 
 def rate_stability(verdicts: Sequence[str]) -> str:

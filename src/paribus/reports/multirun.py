@@ -39,12 +39,12 @@ Settings = dict[str, Any]
 def find_runs(places: Iterable[Path]) -> list[Path]:
     """The folders of finished runs at or below these places. Raises UserError if there are none."""
     places = list(places)
-    found = sorted({path.parent for place in places for path in place.rglob(RECORD)})
-    if not found:
+    folders = sorted({path.parent for place in places for path in place.rglob(RECORD)})
+    if not folders:
         raise UserError(
             f"no finished run below {', '.join(map(str, places))}", "give the folder of runs, such as runs/single"
         )
-    return found
+    return folders
 
 
 def tabulate(folders: Sequence[Path]) -> str:
@@ -55,11 +55,12 @@ def tabulate(folders: Sequence[Path]) -> str:
     groups: dict[tuple[str, ...], list[Record]] = defaultdict(list)
     for folder, record in records.items():
         groups[tuple(_show(settings[folder].get(key)) for key in keys)].append(record)
-    columns = _find_columns(list(records.values()))
-    rows = [
-        [*map(_shorten, values), str(sum(one.done for one in group)), *(_cell(group, name) for name in columns)]
-        for values, group in sorted(groups.items(), key=lambda item: list(map(_order, item[0])))
-    ]
+    metrics = dict.fromkeys(name for record in records.values() for name in record.metrics)
+    columns = [name for name in metrics if name.endswith("loss") or is_score(name) or is_pairs(name)]
+    rows = []
+    for values, group in sorted(groups.items(), key=lambda item: list(map(_order, item[0]))):
+        shown = [text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..." for text in values]
+        rows.append([*shown, str(sum(one.done for one in group)), *(_cell(group, name) for name in columns)])
     header = [*keys, "n", *(f"{name} {'↓' if find_metric(name).lower_is_better else '↑'}" for name in columns)]
     return "\n".join([*align([header, *rows]), ABOUT])
 
@@ -68,23 +69,23 @@ def find_differing(settings: Sequence[Settings]) -> list[str]:
     """The keys in which runs differ; of keys that always have equal values only the shortest, and none that only
     follows from a different choice of its group.
     """
-    known = [key for key in dict.fromkeys(key for own in settings for key in own) if not _follows(key, settings)]
-    found: dict[tuple[str, ...], str] = {}
+    known = [key for key in dict.fromkeys(key for run in settings for key in run) if not _follows(key, settings)]
+    differing: dict[tuple[str, ...], str] = {}
     for key in sorted(known, key=lambda key: (len(key), key)):
-        values = tuple(_show(own.get(key)) for own in settings)
+        values = tuple(_show(run.get(key)) for run in settings)
         if len(set(values)) > 1:
-            found.setdefault(values, key)
-    return sorted(found.values())
+            differing.setdefault(values, key)
+    return sorted(differing.values())
 
 
 def _follows(key: str, settings: Sequence[Settings]) -> bool:
     """Whether only some runs have a key, always with the same value, since they chose the group that it belongs to."""
-    values = {_show(own[key]) for own in settings if key in own}
+    values = {_show(run[key]) for run in settings if key in run}
     parts = key.split(".")
     groups = [".".join(parts[:at]) for at in range(1, len(parts))]
-    chosen = any(len({_show(own.get(group)) for own in settings}) > 1 for group in groups)
-    empty = values == {"{}"} and any(other.startswith(f"{key}.") for own in settings for other in own)
-    return empty or (chosen and len(values) == 1 and any(key not in own for own in settings))
+    chosen = any(len({_show(run.get(group)) for run in settings}) > 1 for group in groups)
+    empty = values == {"{}"} and any(other.startswith(f"{key}.") for run in settings for other in run)
+    return empty or (chosen and len(values) == 1 and any(key not in run for run in settings))
 
 
 def _order(text: str) -> tuple[bool, float, str]:
@@ -95,18 +96,8 @@ def _order(text: str) -> tuple[bool, float, str]:
         return True, 0.0, text
 
 
-def _shorten(text: str) -> str:
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
-
-
 def _show(value: object) -> str:
     return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _find_columns(records: Sequence[Record]) -> list[str]:
-    """Losses, scores of tasks and accuracies on pairs."""
-    names = dict.fromkeys(name for record in records for name in record.metrics)
-    return [name for name in names if name.endswith("loss") or is_score(name) or is_pairs(name)]
 
 
 def _cell(group: Sequence[Record], column: str) -> str:

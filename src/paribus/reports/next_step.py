@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from paribus.core.config import compose, plain
 from paribus.core.console import duration
@@ -44,7 +44,7 @@ def next_step(table: Table, request: Request) -> str | None:
     most = max(seeds, FIRST) if until is None else int(until["most"])
     arms = {arm for claim in waiting for row in claim.contrasts for arm in (row.arm, row.versus)} | {SCRATCH}
     have = {arm: len({one.seed for one in records if one.arm == arm}) for arm in arms}
-    more = sum(max(0, most - have[arm]) * _mean_seconds(records, {arm}) for arm in arms)
+    more = sum(max(0, most - have[arm]) * _mean_seconds(records, arm) for arm in arms)
     about = duration(more / len(machine_slots(len(arms))))
     command = " ".join([request.command("run"), *request.overrides, UNTIL_DECIDED.label, f"{MAX_SEEDS.label}{most}"])
     return f"{command}   # adds seeds while a claim is open, at most {most}: at most {about}"
@@ -53,8 +53,8 @@ def next_step(table: Table, request: Request) -> str | None:
 def _find_stuck(table: Table, claims: Sequence[ClaimRow]) -> list[str]:
     """The arms of these claims of which a run neither left its plateau nor memorized its text."""
     asked = {arm for claim in claims for row in claim.contrasts for arm in (row.arm, row.versus)}
-    own = {arm.name: arm.own for arm in table.arms if arm.name in asked and arm.own is not None}
-    return [name for name, loss in own.items() if loss.left + loss.memorized < loss.n]
+    losses = {arm.name: arm.own for arm in table.arms if arm.name in asked and arm.own is not None}
+    return [name for name, loss in losses.items() if loss.left + loss.memorized < loss.n]
 
 
 def _train_longer(request: Request, records: Sequence[Record], stuck: Sequence[str]) -> str:
@@ -80,7 +80,8 @@ def _count_seeds(claims: Sequence[ClaimRow]) -> int | None:
     return max(known, default=MOST_LOOKS + 1 if waiting else None)
 
 
-def _mean_seconds(records: Sequence[Record], arms: Collection[str]) -> float:
-    """Of a run of these arms, from its first step to its last fine-tuning."""
-    found = [one.budget.get("train_seconds", 0.0) + (one.finetune_seconds or 0.0) for one in records if one.arm in arms]
-    return sum(found) / len(found) if found else 0.0
+def _mean_seconds(records: Sequence[Record], arm: str) -> float:
+    """Of a run of this arm, from its first step to its last fine-tuning."""
+    runs = [run for run in records if run.arm == arm]
+    seconds = [run.budget.get("train_seconds", 0.0) + (run.finetune_seconds or 0.0) for run in runs]
+    return sum(seconds) / len(seconds) if seconds else 0.0

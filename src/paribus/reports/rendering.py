@@ -8,8 +8,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 from markupsafe import Markup
 
 from paribus.reports.plots.figure import render_inline
-from paribus.reports.plots.marks import render_mark
-from paribus.reports.plots.panel import Panel
+from paribus.reports.plots.style import render_mark
 from paribus.reports.tables.blocks import break_cell, break_head
 from paribus.verdict.words import NOT_RUN, find_word
 
@@ -34,8 +33,11 @@ def _make_environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    made.filters.update(break_cell=break_cell, break_head=break_head, percent=_percent, slug=make_slug, svg=_draw_panel)
-    made.globals.update(mark=_draw_mark, paper_mark=_draw_paper_mark)
+    made.filters.update(break_cell=break_cell, break_head=break_head, percent=_percent, slug=make_slug)
+    made.filters["svg"] = lambda panel: Markup(render_inline(panel))
+    made.globals.update(
+        mark=_draw_mark, paper_mark=lambda left=None: _place(render_mark("diamond", filled=False), left)
+    )
     return made
 
 
@@ -48,18 +50,10 @@ def _percent(value: float) -> str:
     return f"{value:.2f}%"
 
 
-def _draw_panel(panel: Panel) -> Markup:
-    return Markup(render_inline(panel))
-
-
 def _draw_mark(verdict: str, left: float | None = None) -> Markup:
     """The mark of a verdict, none if nothing was measured; `left`: where it stands on an axis, in percent."""
     word = find_word(verdict)
     return Markup() if verdict == NOT_RUN else _place(render_mark(word.mark, word.decides), left)
-
-
-def _draw_paper_mark(left: float | None = None) -> Markup:
-    return _place(render_mark("diamond", filled=False), left)
 
 
 def _place(mark: str, left: float | None) -> Markup:

@@ -1,4 +1,4 @@
-"""Contrasts turned to their claims: up favors the arm that a claim names first."""
+"""Effects with the sign of their claims: up favors the arm that a claim names first."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ from paribus.verdict.claims import IN_NATS
 from paribus.verdict.metrics import in_points, lower_is_better, metric
 
 
-class Turned(NamedTuple):
-    """A contrast with a number, in the metric's unit; `published`: the paper's effect if it prints the same metric."""
+class SignedEffect(NamedTuple):
+    """An effect with its interval, positive if the first arm is better.
+
+    `published`: the paper's effect if it prints the same metric.
+    """
 
     effect: float
     low: float | None
@@ -18,26 +21,26 @@ class Turned(NamedTuple):
     published: float | None
 
 
-def turn(row: ContrastRow) -> Turned:
-    """The contrast with its effect positive if the first arm is better. Raises ValueError if it has no number."""
+def sign_effect(row: ContrastRow) -> SignedEffect:
+    """The effect of a contrast in the metric's unit. Raises ValueError if it has no number."""
     if row.difference is None:
         raise ValueError(f"{row.pair} on {row.column} has no number")
     published = row.published
     if not lower_is_better(row.column):
-        return Turned(row.difference, row.ci_low, row.ci_high, published)
+        return SignedEffect(row.difference, row.ci_low, row.ci_high, published)
     low, high = (None if end is None else -end for end in (row.ci_high, row.ci_low))
-    return Turned(-row.difference, low, high, None if published is None else -published)
+    return SignedEffect(-row.difference, low, high, None if published is None else -published)
 
 
-def measure(row: ContrastRow) -> Turned | None:
-    """The turned contrast in margins, or in standard deviations of the seeds' differences if it has no margin.
+def measure_in_margins(row: ContrastRow) -> SignedEffect | None:
+    """The signed effect in margins, or in standard deviations of the seeds' differences if it has no margin.
 
     None if there is no number, or neither of them.
     """
     unit = row.margin or row.sd
     if row.difference is None or not unit:
         return None
-    return Turned(*(None if value is None else value / unit for value in turn(row)))  # type: ignore[arg-type]
+    return SignedEffect(*(None if value is None else value / unit for value in sign_effect(row)))  # type: ignore[arg-type]
 
 
 def name_unit(column: str) -> str:

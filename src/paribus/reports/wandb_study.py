@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
 
 LOGGED = "tracked.json"  # beside the study's W&B files: what was logged last
+_CELL = ("arm", "column", "n", "mean", "sd", "ci_low", "ci_high", "difference", "p", "published")
 
 Fill = Callable[[ModuleType], dict[str, Any]]  # W&B's module -> {key: table or plot}
 
@@ -117,11 +118,14 @@ def _make_artifact(wandb: ModuleType, about: WandbInit, files: Mapping[str, byte
 
 
 def _fill_sweep(wandb: ModuleType, table: Table) -> dict[str, Any]:
+    from PIL import Image
+
     from paribus.reports.plots.figure import render_png
     from paribus.reports.tables.files import draw_pictures
 
-    pictures = draw_pictures(table)
-    content = {f"drawings/{name}": _make_image(wandb, render_png(figure)) for name, figure in pictures.items()}
+    content: dict[str, Any] = {}
+    for name, figure in draw_pictures(table).items():
+        content[f"drawings/{name}"] = wandb.Image(Image.open(io.BytesIO(render_png(figure))))
     content |= {
         "comparison": wandb.Table(columns=[*_CELL], data=[[row[key] for key in _CELL] for row in list_cells(table)]),
         "claims": wandb.Table(
@@ -132,9 +136,6 @@ def _fill_sweep(wandb: ModuleType, table: Table) -> dict[str, Any]:
     for arm, study in make_tuned_studies(table.tuning).items():
         content |= {f"tune/{arm}/{name}": part for name, part in fill_search(wandb, study).items()}
     return content
-
-
-_CELL = ("arm", "column", "n", "mean", "sd", "ci_low", "ci_high", "difference", "p", "published")
 
 
 def list_cells(table: Table) -> list[dict[str, Any]]:
@@ -151,12 +152,6 @@ def list_cells(table: Table) -> list[dict[str, Any]]:
     return rows
 
 
-def _make_image(wandb: ModuleType, data: bytes) -> Any:
-    from PIL import Image
-
-    return wandb.Image(Image.open(io.BytesIO(data)))
-
-
 def make_tuned_studies(tuning: Mapping[str, Any]) -> dict[str, Study]:
     """The search of each tuned arm as a study of Optuna."""
     import optuna
@@ -167,10 +162,10 @@ def make_tuned_studies(tuning: Mapping[str, Any]) -> dict[str, Study]:
     spec = tuning["spec"]
     space = {key: dimension(key, text).distribution() for key, text in spec["space"].items()}
     studies = {}
-    for arm, found in tuning["arms"].items():
+    for arm, search in tuning["arms"].items():
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         study = optuna.create_study(direction="minimize" if lower_is_better(spec["on"]) else "maximize")
-        for entry in found["trials"]:
+        for entry in search["trials"]:
             failed = entry["value"] is None
             parameters = {key: _parse_value(space[key], text) for key, text in entry["values"].items()}
             state = TrialState.FAIL if failed else TrialState.COMPLETE
@@ -198,7 +193,11 @@ def fill_search(wandb: ModuleType, study: Study) -> dict[str, Any]:
         for t in trials
     ]
     content = {"trials": wandb.Table(columns=["trial", "state", *objectives, *names], data=rows)}
-    content |= _fill_history(wandb, study) if len(objectives) == 1 else _fill_pareto(wandb, study)
+    if len(objectives) == 1:
+        table = wandb.Table(columns=["trial", "value", "best"], data=[list(row) for row in list_history(study)])
+        content["history"] = wandb.plot.line(table, "trial", "best", title="Best value so far")
+    else:
+        content |= _fill_pareto(wandb, study)
     for at, objective in enumerate(objectives):
         if ranked := rank_importances(study, at):
             table = wandb.Table(columns=["parameter", "importance"], data=[list(pair) for pair in ranked.items()])
@@ -209,11 +208,6 @@ def fill_search(wandb: ModuleType, study: Study) -> dict[str, Any]:
 
 def _show(value: object) -> object:
     return value if value is None or isinstance(value, int | float) else str(value)
-
-
-def _fill_history(wandb: ModuleType, study: Study) -> dict[str, Any]:
-    table = wandb.Table(columns=["trial", "value", "best"], data=[list(row) for row in list_history(study)])
-    return {"history": wandb.plot.line(table, "trial", "best", title="Best value so far")}
 
 
 def _fill_pareto(wandb: ModuleType, study: Study) -> dict[str, Any]:

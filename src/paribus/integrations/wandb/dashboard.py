@@ -59,8 +59,8 @@ def save_dashboard(board: Board) -> list[str]:
     import wandb
 
     try:
-        own = board if board.entity else board._replace(entity=str(wandb.Api().default_entity))
-        return [str(one.save().url) for one in (workspace(own), report(own))]
+        named = board if board.entity else board._replace(entity=str(wandb.Api().default_entity))
+        return [str(one.save().url) for one in (workspace(named), report(named))]
     except Exception as error:  # the client raises its own kinds of error, and those of its transport
         raise UserError(
             f"W&B cannot save the dashboard ({' '.join(str(error).split())[:200]})",
@@ -70,9 +70,8 @@ def save_dashboard(board: Board) -> list[str]:
 
 def written(one: Any) -> dict[str, Any]:
     """The content to save, as plain data; this validates it without a server."""
-    model = one._to_model()
-    found: dict[str, Any] = json.loads(model.model_dump_json(by_alias=True, exclude_none=True))
-    return found
+    content: dict[str, Any] = json.loads(one._to_model().model_dump_json(by_alias=True, exclude_none=True))
+    return content
 
 
 def workspace(board: Board) -> Any:
@@ -85,8 +84,13 @@ def workspace(board: Board) -> Any:
         ws.Section(name="Columns of the table", panels=_bars(board), is_open=True),
         ws.Section(name="Comparison", panels=[wr.MediaBrowser(media_keys=["comparison", "claims"])], is_open=False),
     ]
-    if board.sweep.tune_at(board.scale) is not None:
-        sections.append(ws.Section(name="Search of the arms", panels=[_search(board)], is_open=False))
+    groups = [board.group]
+    if (tune := board.sweep.tune_at(board.scale)) is not None:  # the trials of tuned arms: settings and values
+        metrics = [*map(wr.Config, tune.space), wr.SummaryMetric(tune.on)]
+        trials = [wr.ParallelCoordinatesPlotColumn(metric=metric) for metric in metrics]
+        plot = wr.ParallelCoordinatesPlot(title="Trials of the search", columns=trials)
+        sections.append(ws.Section(name="Search of the arms", panels=[plot], is_open=False))
+        groups.append(group_of(trial_study(board.study), board.scale))
     return ws.Workspace(
         entity=board.entity,
         project=board.project,
@@ -94,23 +98,21 @@ def workspace(board: Board) -> Any:
         sections=sections,
         settings=ws.WorkspaceSettings(x_axis=STEP),
         runset_settings=ws.RunsetSettings(
-            filters=[ws.Metric("Group").isin(_groups(board))],
+            filters=[ws.Metric("Group").isin(groups)],
             groupby=[ws.Config("arm")],
             pinned_columns=[f"summary:{column}" for column in board.sweep.columns],
         ),
     )
 
 
-def _say(sweep: Sweep, claim: str) -> str:
-    sentence = sweep.sentences.get(claim)
-    return f"{sentence.says} ({OWNERS[sentence.whose]}): {claim}" if sentence else claim
-
-
 def report(board: Board) -> Any:
     """The question of the sweep, its claims as fixed before the first run, and its runs."""
     import wandb_workspaces.reports.v2 as wr
 
-    sweep = board.sweep
+    sweep, claims = board.sweep, []
+    for claim in sweep.claims:
+        sentence = sweep.sentences.get(claim)
+        claims.append(f"{sentence.says} ({OWNERS[sentence.whose]}): {claim}" if sentence else claim)
     arms = [f"{name}: {', '.join(overrides) or 'no difference'}" for name, overrides in sweep.arms.items()]
     return wr.Report(
         entity=board.entity,
@@ -120,7 +122,7 @@ def report(board: Board) -> Any:
         width="fluid",
         blocks=[
             wr.H2("Claims, fixed before the first run"),
-            wr.UnorderedList(items=[_say(sweep, claim) for claim in sweep.claims]),
+            wr.UnorderedList(items=claims),
             wr.H2("Arms"),
             wr.UnorderedList(items=arms),
             wr.P(f"Baseline {sweep.baseline}; matched by {sweep.matched}; varies {', '.join(sweep.varies)}."),
@@ -145,11 +147,6 @@ def _runset(board: Board, *job_types: str) -> Any:
     known = {"entity": board.entity, "project": board.project} if board.entity else {}
     by = [] if STUDY in job_types else ["config.arm"]
     return wr.Runset(name=board.title, filters=filters, groupby=by, **known)
-
-
-def _groups(board: Board) -> list[str]:
-    tuned = board.sweep.tune_at(board.scale) is not None
-    return [board.group, *([group_of(trial_study(board.study), board.scale)] if tuned else [])]
 
 
 def _curves(board: Board) -> list[Any]:
@@ -178,14 +175,3 @@ def _bars(board: Board) -> list[Any]:
         )
         for column in board.sweep.columns
     ]
-
-
-def _search(board: Board) -> Any:
-    """The trials of tuned arms: their settings and their values."""
-    import wandb_workspaces.reports.v2 as wr
-
-    tune = board.sweep.tune_at(board.scale)
-    keys = [] if tune is None else [wr.Config(key) for key in tune.space]
-    last = [] if tune is None else [wr.SummaryMetric(tune.on)]
-    columns = [wr.ParallelCoordinatesPlotColumn(metric=metric) for metric in (*keys, *last)]
-    return wr.ParallelCoordinatesPlot(title="Trials of the search", columns=columns)

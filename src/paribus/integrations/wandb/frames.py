@@ -26,7 +26,7 @@ class Frames(NamedTuple):
     curves: DataFrame
 
 
-class Run(NamedTuple):
+class LoggedRun(NamedTuple):
     """A run as its source has it."""
 
     arm: str
@@ -37,21 +37,21 @@ class Run(NamedTuple):
     curve: Curve
 
 
-class Source(Protocol):
+class RunSource(Protocol):
     """Where runs are read from. Raises UserError if it cannot be read."""
 
-    def runs(self, study: str, scale: str) -> Iterable[Run]:
+    def runs(self, study: str, scale: str) -> Iterable[LoggedRun]:
         """The runs of a study at a scale, in any order."""
 
 
-def load(source: Source, study: str, scale: str) -> Frames:
+def load(source: RunSource, study: str, scale: str) -> Frames:
     """The runs of a study at a scale that are over; `source`: Records, Offline or Online."""
     import pandas
 
-    found = sorted(source.runs(study, scale), key=lambda run: run[:3])
-    names = sorted({name for run in found for name in run.values})
-    rows = [[*run[:4], *(run.values.get(name) for name in names)] for run in found]
-    points = [[*run[:2], step, metric, run.curve[metric, step]] for run in found for metric, step in sorted(run.curve)]
+    runs = sorted(source.runs(study, scale), key=lambda run: run[:3])
+    names = sorted({name for run in runs for name in run.values})
+    rows = [[*run[:4], *(run.values.get(name) for name in names)] for run in runs]
+    points = [[*run[:2], step, metric, run.curve[metric, step]] for run in runs for metric, step in sorted(run.curve)]
     columns = ["arm", "seed", "signature", STATUS]
     return Frames(
         pandas.DataFrame(rows, columns=[*columns, *names]).astype(dict.fromkeys(names, "float64")),
@@ -95,30 +95,22 @@ def pick_numbers(row: Mapping[str, Any]) -> dict[str, float]:
     }
 
 
-def join_stages(stages: Sequence[StageLog], manifest: Manifest | None) -> list[Run]:
+def join_stages(stages: Sequence[StageLog], manifest: Manifest | None) -> list[LoggedRun]:
     """Runs from their stages; those that are not over, and those that are not on the manifest, are left out."""
     known = [stage for stage in stages if {"arm", "seed", "signature"} <= stage.config.keys()]
-    tuned = {stage.key: stage for stage in known if stage.config.get("stage") == FINETUNE}
+    finetunings = {stage.key: stage for stage in known if stage.config.get("stage") == FINETUNE}
     runs = []
     for stage in known:
-        if stage.config.get("stage") == FINETUNE or (manifest is not None and not _is_listed(stage, manifest)):
+        arm, seed, signature = stage.key
+        listed = manifest is None or manifest.holds(f"{arm}/seed{seed}", signature)
+        if stage.config.get("stage") == FINETUNE or not listed:
             continue
-        parts = [stage, *([tuned[stage.key]] if stage.key in tuned else [])]
-        status = _find_status(stage, tuned.get(stage.key))
+        tuned = finetunings.get(stage.key)
+        status = str(stage.summary.get(STATUS, "open"))
+        if status == "done" and stage.config.get("tasks"):
+            # a fine-tuning that is missing or running leaves the whole run open
+            status = "open" if tuned is None else str(tuned.summary.get(STATUS, "open"))
         if status in OVER:
-            values = {name: value for part in parts for name, value in part.values().items()}
-            runs.append(Run(*stage.key, status, {} if status != "done" else values, stage.curve()))
+            values = {**stage.values(), **(tuned.values() if tuned else {})} if status == "done" else {}
+            runs.append(LoggedRun(arm, seed, signature, status, values, stage.curve()))
     return runs
-
-
-def _is_listed(stage: StageLog, manifest: Manifest) -> bool:
-    arm, seed, signature = stage.key
-    return manifest.holds(f"{arm}/seed{seed}", signature)
-
-
-def _find_status(pretrained: StageLog, tuned: StageLog | None) -> str:
-    """The status of the whole run: a stage that is missing or running leaves it open."""
-    own = str(pretrained.summary.get(STATUS, "open"))
-    if own != "done" or not pretrained.config.get("tasks"):
-        return own
-    return "open" if tuned is None else str(tuned.summary.get(STATUS, "open"))

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from paribus.core.errors import UserError
-from paribus.integrations.wandb.frames import OVER, Run, StageLog, join_stages, pick_numbers
+from paribus.integrations.wandb.frames import OVER, LoggedRun, StageLog, join_stages, pick_numbers
 from paribus.runs.manifest import find_manifest
-from paribus.runs.record import Record
 from paribus.runs.store import find_records, find_stored
 from paribus.runs.tracker import BUDGET, FINETUNE, PRETRAIN, TRIAL, group_of
 
@@ -26,7 +25,7 @@ class Records:
 
     roots: Sequence[Path]
 
-    def runs(self, study: str, scale: str) -> Iterator[Run]:
+    def runs(self, study: str, scale: str) -> Iterator[LoggedRun]:
         for record in find_records(study, scale, self.roots).records:
             if record.status in OVER:
                 run = find_stored(record, self.roots)
@@ -37,12 +36,9 @@ class Records:
                     for name, value in pick_numbers(row).items()
                     if name != "step"
                 }
-                yield Run(record.arm, record.seed, record.signature, record.status, _find_values(record), curve)
-
-
-def _find_values(record: Record) -> dict[str, float]:
-    spent = {f"{BUDGET}{name}": value for name, value in record.budget.items()}
-    return pick_numbers({**record.metrics, **spent}) if record.done else {}
+                spent = {f"{BUDGET}{name}": value for name, value in record.budget.items()}
+                values = pick_numbers({**record.metrics, **spent}) if record.done else {}
+                yield LoggedRun(record.arm, record.seed, record.signature, record.status, values, curve)
 
 
 class Segment(NamedTuple):
@@ -61,32 +57,29 @@ class Offline:
 
     roots: Sequence[Path]
 
-    def runs(self, study: str, scale: str) -> list[Run]:
+    def runs(self, study: str, scale: str) -> list[LoggedRun]:
         """Raises UserError for a file that W&B cannot read."""
         paths = [path for root in self.roots for path in (root / study).glob("*/seed*/wandb/*run-*/run-*.wandb")]
         segments = [read_segment(path) for path in sorted(paths)]
         stages: dict[str, StageLog] = {}
         for head, log, _ in sorted(segments, key=lambda segment: segment.head.get("start_time", "")):
             if head.get("run_group") == group_of(study, scale) and head.get("job_type") in _STAGES:
-                _extend(stages.setdefault(head["run_id"], StageLog()), log)
+                stage = stages.setdefault(head["run_id"], StageLog())
+                stage.config |= log.config
+                stage.summary |= log.summary
+                stage.history += log.history
         return join_stages(list(stages.values()), find_manifest(self.roots, study, scale))
-
-
-def _extend(stage: StageLog, later: StageLog) -> None:
-    stage.config |= later.config
-    stage.summary |= later.summary
-    stage.history += later.history
 
 
 def read_segment(path: Path) -> Segment:
     """What a `.wandb` file holds. Raises UserError if W&B cannot read it."""
     command = [sys.executable, "-m", "wandb", "leet", "inspect", "--json", str(path)]
-    found = subprocess.run(command, capture_output=True, text=True, check=False)
-    if found.returncode:
-        raise UserError(f"W&B cannot read {path}", " ".join(found.stderr.split())[-200:] or "remove the file")
+    printed = subprocess.run(command, capture_output=True, text=True, check=False)
+    if printed.returncode:
+        raise UserError(f"W&B cannot read {path}", " ".join(printed.stderr.split())[-200:] or "remove the file")
     head: dict[str, Any] = {}
     log, status = StageLog(), None
-    for text in found.stdout.splitlines():
+    for text in printed.stdout.splitlines():
         line = json.loads(text)
         kind, content = line["type"], line.get(line["type"], {})
         if kind == "run":
@@ -117,21 +110,21 @@ class Online:
     base_url: str | None = None
     roots: Sequence[Path] = ()
 
-    def runs(self, study: str, scale: str) -> list[Run]:
+    def runs(self, study: str, scale: str) -> list[LoggedRun]:
         """Raises UserError if the server cannot be reached."""
         import wandb
 
         try:
             api = wandb.Api(overrides={"base_url": self.base_url} if self.base_url else {})
             path = f"{self.entity or api.default_entity}/{self.project}"
-            found = api.runs(path, filters={"group": group_of(study, scale)}, per_page=100, lazy=False)
-            stages = [self._stage(run) for run in found if run.job_type in _STAGES]
+            runs = api.runs(path, filters={"group": group_of(study, scale)}, per_page=100, lazy=False)
+            stages = [
+                StageLog(dict(run.config), dict(run.summary_metrics), list(run.scan_history(use_cache=False)))
+                for run in runs
+                if run.job_type in _STAGES
+            ]
         except Exception as error:  # the client and its transport raise many kinds
             raise UserError(
                 f"W&B cannot be reached ({' '.join(str(error).split())[:200]})", "check your key and the network"
             ) from error
         return join_stages(stages, find_manifest(self.roots, study, scale))
-
-    @staticmethod
-    def _stage(run: Any) -> StageLog:
-        return StageLog(dict(run.config), dict(run.summary_metrics), list(run.scan_history(use_cache=False)))

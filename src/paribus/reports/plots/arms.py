@@ -29,19 +29,19 @@ _ROW = 0.34  # inches
 
 def draw_arms(view: View) -> list[Panel]:
     """One panel per column."""
-    return [_make_panel(view.table, column) for column in view.table.columns]
-
-
-def _make_panel(table: Table, column: str) -> Panel:
-    return Panel(
-        title=f"{column} of each arm: mean and 95% interval",
-        heading=format_heading(table, column),
-        size=_ROW * len(table.arms) + 0.08,
-        draw=partial(_draw, table, column),
-        left=NAMES,
-        foot=NUMBERS,
-        caption=_write_caption(table, column),
-    )
+    table = view.table
+    return [
+        Panel(
+            title=f"{column} of each arm: mean and 95% interval",
+            heading=format_heading(table, column),
+            size=_ROW * len(table.arms) + 0.08,
+            draw=partial(_draw, table, column),
+            left=NAMES,
+            foot=NUMBERS,
+            caption=_write_caption(table, column),
+        )
+        for column in table.columns
+    ]
 
 
 def _draw(table: Table, column: str, axes: Axes) -> None:

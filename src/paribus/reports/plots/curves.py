@@ -23,14 +23,14 @@ _QUANTILE = 0.02  # of the values that may lie above the panel: the first steps 
 
 def draw_curves(view: View) -> list[Panel]:
     """One panel per metric that was measured while an arm was trained."""
-    drawn = ((metric, found) for metric, found in view.table.curves.items() if any(map(reaches, found.values())))
-    return [_draw_arms(view.table, metric, found) for metric, found in drawn]
+    curves = view.table.curves.items()
+    return [_draw_arms(view.table, metric, bands) for metric, bands in curves if any(map(reaches, bands.values()))]
 
 
-def _draw_arms(table: Table, metric: str, found: Mapping[str, Band]) -> Panel:
+def _draw_arms(table: Table, metric: str, curves: Mapping[str, Band]) -> Panel:
     """One curve per arm; a single one if the arms that have one share their pre-training."""
     arms = [arm.name for arm in table.arms]
-    shown = {arm: found[arm] for arm in arms if arm in found}
+    shown = {arm: curves[arm] for arm in arms if arm in curves}
     first = next(iter(shown.values()))
     if len(shown) > 1 and all(band == first for band in shown.values()):
         arms = ["all arms" if len(shown) == len(arms) else ", ".join(shown)]
@@ -44,12 +44,12 @@ def _draw_arms(table: Table, metric: str, found: Mapping[str, Band]) -> Panel:
 
 
 def draw_metric(
-    metric: str, names: Sequence[str], found: Mapping[str, Band], below: str, margin: float | None = None
+    metric: str, names: Sequence[str], bands: Mapping[str, Band], below: str, margin: float | None = None
 ) -> Panel:
     """The panel of one metric, in the unit that its column is read in."""
     factor = find_factor(metric)
     unit = "" if factor == 1.0 else "points; "
-    scaled = {name: scale_band(band, factor) for name, band in found.items()}
+    scaled = {name: scale_band(band, factor) for name, band in bands.items()}
     return draw_panel(metric, names, scaled, f"{unit}{below}", margin=margin)
 
 
@@ -61,7 +61,7 @@ def reaches(band: Band) -> bool:
 def draw_panel(
     metric: str,
     names: Sequence[str],
-    found: Mapping[str, Band],
+    bands: Mapping[str, Band],
     below: str,
     across: str = "input tokens",
     top: float | None = None,
@@ -75,20 +75,20 @@ def draw_panel(
         top: the highest value that is drawn; by default one above all but the highest values.
         margin: of effects: zero is drawn as a line, what lies within the margin is shaded, and no value is cut off.
     """
-    draw = partial(_draw, names, found, across, top, margin)
-    key = [name for name in names if name in found]
+    draw = partial(_draw, names, bands, across, top, margin)
+    key = [name for name in names if name in bands]
     return Panel(f"{metric} against {across}", metric, _SIZE, draw, below, key=key)
 
 
 def _draw(
     names: Sequence[str],
-    found: Mapping[str, Band],
+    bands: Mapping[str, Band],
     across: str,
     top: float | None,
     margin: float | None,
     axes: Axes,
 ) -> None:
-    parts = (part for band in found.values() for part in (band.mean, band.ci_low, band.ci_high, *band.runs))
+    parts = (part for band in bands.values() for part in (band.mean, band.ci_low, band.ci_high, *band.runs))
     values = sorted(value for part in parts for value in part if value is not None)
     if margin is not None:
         set_limits(axes, "y", [0.0, margin, -margin, *values])
@@ -96,13 +96,13 @@ def _draw(
     else:
         high = values[min(len(values) - 1, int((1 - _QUANTILE) * len(values)))] if top is None else top
         set_limits(axes, "y", [values[0], high], room=0.05)
-    set_limits(axes, "x", [0.0, *(value for band in found.values() for value in band.tokens)], room=0.02)
+    set_limits(axes, "x", [0.0, *(value for band in bands.values() for value in band.tokens)], room=0.02)
     axes.set_xlabel(across)
     axes.grid(axis="y")
-    apart = set_apart(axes, {name: band.tokens[0] for name, band in found.items() if len(band.tokens) == 1}, _ROOM)
+    apart = set_apart(axes, {name: band.tokens[0] for name, band in bands.items() if len(band.tokens) == 1}, _ROOM)
     for at, name in enumerate(names):
-        if name in found:
-            _draw_curve(axes, name, found[name], get_style(at), apart.get(name, axes.transData))
+        if name in bands:
+            _draw_curve(axes, name, bands[name], get_style(at), apart.get(name, axes.transData))
 
 
 def _draw_curve(axes: Axes, name: str, band: Band, style: Mapping[str, Any], transform: Any) -> None:

@@ -22,7 +22,7 @@ from paribus.reports.plots.panel import (
     set_limits,
 )
 from paribus.reports.plots.style import COLORS
-from paribus.reports.signed_effects import turn
+from paribus.reports.signed_effects import sign_effect
 from paribus.reports.tables.blocks import format_number
 from paribus.reports.tables.schema import ContrastRow, Table
 from paribus.verdict.words import find_word
@@ -34,41 +34,36 @@ _ROW, _LEFT = 0.46, 0.18  # inches
 
 
 def draw_effects(view: View) -> list[Panel]:
-    """One panel for each column with a contrast that has a number."""
-    found = [(column, _find_contrasts(view.table, column)) for column in view.table.columns]
-    return [_make_panel(view.table, column, contrasts) for column, contrasts in found if contrasts]
-
-
-def _find_contrasts(table: Table, column: str) -> list[ContrastRow]:
-    """The column's contrasts, each pair once, from the first claim about it."""
-    kept: dict[str, ContrastRow] = {}
-    for contrast in (contrast for claim in table.claims for contrast in claim.contrasts):
-        if contrast.column == column and contrast.difference is not None:
-            kept.setdefault(contrast.pair, contrast)
-    return list(kept.values())
-
-
-def _make_panel(table: Table, column: str, contrasts: Sequence[ContrastRow]) -> Panel:
-    return Panel(
-        title=f"effects on {column} with their intervals",
-        heading=format_heading(table, column),
-        below="right: the first arm is better",
-        size=_ROW * len(contrasts),
-        draw=partial(_draw, table, column, contrasts),
-        left=_LEFT,
-        foot=NUMBERS,
-        caption=_write_caption(contrasts),
-    )
+    """One panel for each column with a contrast that has a number; each pair once, from the first claim about it."""
+    table, panels = view.table, []
+    for column in table.columns:
+        kept: dict[str, ContrastRow] = {}
+        for contrast in (contrast for claim in table.claims for contrast in claim.contrasts):
+            if contrast.column == column and contrast.difference is not None:
+                kept.setdefault(contrast.pair, contrast)
+        if contrasts := list(kept.values()):
+            panel = Panel(
+                title=f"effects on {column} with their intervals",
+                heading=format_heading(table, column),
+                below="right: the first arm is better",
+                size=_ROW * len(contrasts),
+                draw=partial(_draw, table, column, contrasts),
+                left=_LEFT,
+                foot=NUMBERS,
+                caption=_write_caption(contrasts),
+            )
+            panels.append(panel)
+    return panels
 
 
 def _draw(table: Table, column: str, contrasts: Sequence[ContrastRow], axes: Axes) -> None:
     unit = table.about[column].factor
-    ends = [end for row in contrasts for end in (*turn(row), row.margin, -row.margin) if end is not None]
+    ends = [end for row in contrasts for end in (*sign_effect(row), row.margin, -row.margin) if end is not None]
     set_limits(axes, "x", [0.0, *(end * unit for end in ends)])
     axes.set_ylim(len(contrasts), 0)
     axes.set_yticks([])
     for at, row in enumerate(contrasts):
-        effect, low, high, published = turn(row)
+        effect, low, high, published = sign_effect(row)
         value = format_number(table, column, effect, 1, sign=True)
         said = f"{row.arm} against {row.versus}: {value}, n={row.n}, {row.verdict}"
         fit_text(

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from paribus.reports.plots import curves
 from paribus.reports.plots.drawing import DRAWINGS, Drawing, View
-from paribus.reports.plots.marks import MARKS
 from paribus.reports.plots.panel import LEFT, RIGHT, WIDTH, Panel
-from paribus.reports.plots.style import COLORS
+from paribus.reports.plots.style import COLORS, MARKS
 from paribus.reports.tables.curves import make_band
 
 if TYPE_CHECKING:
@@ -41,16 +40,29 @@ def draw_lines(measured: Measured) -> list[Panel]:
 
 def draw_planes(measured: Measured) -> list[Panel]:
     """A plane for each arm that has two fine-tunings."""
-    found = {arm: own["plane"] for arm, own in measured["arms"].items() if "plane" in own}
-    levels = _make_levels([row for plane in found.values() for row in plane], _find_top(measured))
-    return [_make_plane(measured, arm, plane, levels) for arm, plane in found.items()]
+    planes = {arm: content["plane"] for arm, content in measured["arms"].items() if "plane" in content}
+    levels = _make_levels([row for plane in planes.values() for row in plane], _find_top(measured))
+    panels = []
+    for arm, plane in planes.items():
+        share = measured["arms"][arm]["distance"][0] / measured["arms"][arm]["length"][0]
+        panel = Panel(
+            title=f"training loss of {arm} on the plane of its start and two ends",
+            heading=f"{arm}: training loss on a plane",
+            below=f"start and end are {share:.2g} of the start's length apart",
+            size=WIDTH - LEFT - RIGHT,
+            draw=partial(_draw_plane, measured["places"]["plane"], plane, levels),
+            foot=0.76,
+            caption=["● start; ■ end; ▲ end of another seed; shades: loss in nats, the same in all planes"],
+        )
+        panels.append(panel)
+    return panels
 
 
 def _find_top(measured: Measured) -> float:
     """The loss up to which differences are shown; 1 if no start has a finite loss."""
     start = measured["places"]["line"].index(0.0)
-    found = [losses[start] for own in measured["arms"].values() for losses in own["line"]]
-    return _ABOVE * max([loss for loss in found if loss is not None], default=1.0)
+    starts = [losses[start] for content in measured["arms"].values() for losses in content["line"]]
+    return _ABOVE * max([loss for loss in starts if loss is not None], default=1.0)
 
 
 def _number(loss: float | None) -> float:
@@ -59,12 +71,12 @@ def _number(loss: float | None) -> float:
 
 def _draw_line(measured: Measured, name: str, across: str) -> Panel:
     """A curve for each arm, its band over runs; a loss that is not a number counts as one at the rim."""
-    top, found = _find_top(measured), {}
-    for arm, own in measured["arms"].items():
-        runs = [[min(_number(loss), top) for loss in losses] for losses in own[name]]
-        found[f"{arm} (n={len(runs)})"] = make_band(measured["places"][name], runs)
+    top, bands = _find_top(measured), {}
+    for arm, content in measured["arms"].items():
+        runs = [[min(_number(loss), top) for loss in losses] for losses in content[name]]
+        bands[f"{arm} (n={len(runs)})"] = make_band(measured["places"][name], runs)
     title = "training loss: " + ("from start to end" if name == "line" else "around the end")
-    return curves.draw_panel(title, list(found), found, "mean over seeds, band: 95% interval", across, top)
+    return curves.draw_panel(title, list(bands), bands, "mean over seeds, band: 95% interval", across, top)
 
 
 def _make_levels(rows: Sequence[Sequence[float | None]], top: float) -> list[float]:
@@ -72,24 +84,6 @@ def _make_levels(rows: Sequence[Sequence[float | None]], top: float) -> list[flo
     low = min((loss for row in rows for loss in row if loss is not None), default=top)
     low = max(low, top / 1e4)
     return [low * (top / low) ** (at / _BANDS) for at in range(1, _BANDS)]
-
-
-def _make_plane(measured: Measured, arm: str, plane: Sequence[Sequence[float | None]], levels: list[float]) -> Panel:
-    return Panel(
-        title=f"training loss of {arm} on the plane of its start and two ends",
-        heading=f"{arm}: training loss on a plane",
-        below=_describe_distance(measured, arm),
-        size=WIDTH - LEFT - RIGHT,
-        draw=partial(_draw_plane, measured["places"]["plane"], plane, levels),
-        foot=0.76,
-        caption=["● start; ■ end; ▲ end of another seed; shades: loss in nats, the same in all planes"],
-    )
-
-
-def _describe_distance(measured: Measured, arm: str) -> str:
-    own = measured["arms"][arm]
-    share = own["distance"][0] / own["length"][0]
-    return f"start and end are {share:.2g} of the start's length apart"
 
 
 def _draw_plane(
@@ -121,8 +115,9 @@ def _draw_plane(
     key.set_yticks([])
 
 
-def _draw_view(view: View) -> list[Panel]:
+def draw_view(view: View) -> list[Panel]:
+    """The landscape of a view that has one."""
     return [] if view.landscape is None else draw_landscape(view.landscape)
 
 
-DRAWINGS.add(Drawing("landscape", "training loss around the fine-tuned weights, {view.landscape[task]}", _draw_view, 6))
+DRAWINGS.add(Drawing("landscape", "training loss around the fine-tuned weights, {view.landscape[task]}", draw_view, 6))

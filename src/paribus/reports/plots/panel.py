@@ -8,8 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from paribus.reports.plots.marks import MARKS
-from paribus.reports.plots.style import COLORS
+from paribus.reports.plots.style import COLORS, MARKS
 from paribus.reports.tables.schema import Table
 from paribus.verdict.words import Word, find_word
 
@@ -227,10 +226,10 @@ def set_apart(axes: Axes, places: Mapping[str, float], room: float) -> dict[str,
             groups[-1].append(name)
         else:
             groups.append([name])
-    found: dict[str, Transform] = {}
+    transforms: dict[str, Transform] = {}
     for group in groups:
         step = min(0.1, room / len(group))
         for at, name in enumerate(group):
             right = step * (at - (len(group) - 1) / 2)
-            found[name] = axes.transData + ScaledTranslation(right, 0.0, figure.dpi_scale_trans)
-    return found
+            transforms[name] = axes.transData + ScaledTranslation(right, 0.0, figure.dpi_scale_trans)
+    return transforms

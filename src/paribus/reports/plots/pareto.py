@@ -23,22 +23,29 @@ Points = dict[str, tuple[float, Cell]]  # {arm: (FLOPs, cell)}
 
 def draw_pareto(view: View) -> list[Panel]:
     """One panel per column whose arms' FLOPs are on record and differ by 10% or more."""
-    found = [(column, _find_points(view.table, column)) for column in view.table.columns]
-    return [_make_panel(view.table, column, points) for column, points in found if _is_apart(points)]
-
-
-def _is_apart(points: Points) -> bool:
-    costs = [flops for flops, _ in points.values()]
-    return bool(costs) and max(costs) >= _APART * min(costs)
-
-
-def _find_points(table: Table, column: str) -> Points:
+    table, panels = view.table, []
     spent = {arm: budget.get("flops", 0.0) for arm, budget in table.budget.arms.items()}
-    return {
-        arm.name: (spent[arm.name], arm.metrics[column])
-        for arm in table.arms
-        if column in arm.metrics and spent.get(arm.name, 0.0) > 0
-    }
+    for column in table.columns:
+        points: Points = {
+            arm.name: (spent[arm.name], arm.metrics[column])
+            for arm in table.arms
+            if column in arm.metrics and spent.get(arm.name, 0.0) > 0
+        }
+        costs = [flops for flops, _ in points.values()]
+        if not costs or max(costs) < _APART * min(costs):
+            continue
+        best = find_frontier(points, table.about[column].higher_is_better)
+        panel = Panel(
+            title=f"{column} against FLOPs",
+            heading=format_heading(table, column),
+            below="against the FLOPs of pre-training",
+            size=_SIZE,
+            draw=partial(_draw, table, column, points, best),
+            key=list(points),
+            caption=[f"not beaten at its cost or less: {', '.join(best)}"],
+        )
+        panels.append(panel)
+    return panels
 
 
 def find_frontier(points: Points, higher: bool) -> list[str]:
@@ -49,19 +56,6 @@ def find_frontier(points: Points, higher: bool) -> list[str]:
         if not best or turn * points[arm][1].mean > turn * points[best[-1]][1].mean:
             best.append(arm)
     return best
-
-
-def _make_panel(table: Table, column: str, points: Points) -> Panel:
-    best = find_frontier(points, table.about[column].higher_is_better)
-    return Panel(
-        title=f"{column} against FLOPs",
-        heading=format_heading(table, column),
-        below="against the FLOPs of pre-training",
-        size=_SIZE,
-        draw=partial(_draw, table, column, points, best),
-        key=list(points),
-        caption=[f"not beaten at its cost or less: {', '.join(best)}"],
-    )
 
 
 def _draw(table: Table, column: str, points: Points, best: list[str], axes: Axes) -> None:

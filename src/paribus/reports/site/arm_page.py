@@ -22,8 +22,12 @@ from paribus.runs.store import find_stored
 from paribus.sweeps.control import describe_changes
 from paribus.sweeps.sweep import SCRATCH
 
+_OF_ONE_RUN = re.compile(r"^(seed|run_dir|  runs): .*\n", re.MULTILINE)
+_POINTS = 24  # of a run's curve
+_PANELS = 2
 
-class Config(NamedTuple):
+
+class ConfigView(NamedTuple):
     """A resolved config with the seeds that share it; `place`: its id in the page."""
 
     place: str
@@ -32,7 +36,7 @@ class Config(NamedTuple):
     content: Mapping[str, Any]
 
 
-class Run(NamedTuple):
+class RunView(NamedTuple):
     """A run as a row; what is not known is empty. `values`: {column: number}; `file`: its record, below this page."""
 
     record: Record
@@ -40,19 +44,14 @@ class Run(NamedTuple):
     values: Mapping[str, str]
     tokens: str
     training: str
-    config: Config | None
+    config: ConfigView | None
     file: str
     wandb: str
 
 
-_OF_ONE_RUN = re.compile(r"^(seed|run_dir|  runs): .*\n", re.MULTILINE)
-_POINTS = 24  # of a run's curve
-_PANELS = 2
-
-
 def list_records(entry: Entry, arm: str) -> dict[int, bytes]:
     """{seed: the record of the run} of an arm's runs that are here."""
-    records = [record for record in entry.found.records if record.arm == arm]
+    records = [record for record in entry.records if record.arm == arm]
     runs = {record.seed: run for record in records if (run := find_stored(record, entry.roots))}
     return {seed: content for seed, run in runs.items() if (content := run.read(RECORD) or run.read(FAILED))}
 
@@ -65,7 +64,7 @@ def name_record(arm: str, seed: int) -> str:
 def render_arm(entry: Entry, arm: str, sample: Sample) -> bytes:
     """The page at <study>/<scale>/<arm>.html."""
     table = entry.table
-    records = [record for record in entry.found.records if record.arm == arm]
+    records = [record for record in entry.records if record.arm == arm]
     stored = {record.seed: run for record in records if (run := find_stored(record, entry.roots))}
     configs = _group_configs(stored)
     row = next((row for row in table.arms if row.name == arm), None)
@@ -85,10 +84,10 @@ def render_arm(entry: Entry, arm: str, sample: Sample) -> bytes:
     )
 
 
-def _describe_run(table: Table, record: Record, here: bool, configs: Sequence[Config]) -> Run:
+def _describe_run(table: Table, record: Record, here: bool, configs: Sequence[ConfigView]) -> RunView:
     config = next((one for one in configs if record.seed in one.seeds), None)
     budget = record.budget
-    return Run(
+    return RunView(
         record,
         status=record.status + (f": {record.error}" if record.error else ""),
         values={column: format_number(table, column, _find_value(table, record, column)) for column in table.columns},
@@ -110,7 +109,7 @@ def _find_value(table: Table, record: Record, column: str) -> float | None:
     return dict(zip(cell.seeds, cell.values, strict=False)).get(record.seed) if isinstance(cell, Cell) else None
 
 
-def _find_wandb(record: Record, config: Config | None) -> str:
+def _find_wandb(record: Record, config: ConfigView | None) -> str:
     """The address of the run on W&B; empty if its config does not have it."""
     logger = (config.content.get("logger") if config else None) or {}
     entity, project = logger.get("entity"), logger.get("project")
@@ -134,13 +133,13 @@ def _draw_curves(entry: Entry, records: Sequence[Record]) -> list[Panel]:
     return [draw_metric(metric, names, bands[metric], "each run") for metric in wanted]
 
 
-def _group_configs(stored: Mapping[int, StoredRun]) -> list[Config]:
+def _group_configs(stored: Mapping[int, StoredRun]) -> list[ConfigView]:
     """The resolved configs; seeds whose configs differ in nothing else share one."""
     texts: dict[str, list[int]] = {}
     for seed, run in stored.items():
         if (content := run.read(CONFIG)) is not None:
             texts.setdefault(_OF_ONE_RUN.sub("", content.decode("utf-8")), []).append(seed)
     return [
-        Config(f"config{number}", tuple(seeds), text, stored[seeds[0]].read_config() or {})
+        ConfigView(f"config{number}", tuple(seeds), text, stored[seeds[0]].read_config() or {})
         for number, (text, seeds) in enumerate(texts.items(), 1)
     ]

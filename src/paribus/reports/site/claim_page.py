@@ -6,23 +6,27 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from paribus.reports.ladder import build_ladders, rate_stability
+from paribus.reports.plots.curves import draw_panel
+from paribus.reports.plots.panel import Panel
 from paribus.reports.plots.scales import STABILITY, draw_ladder
 from paribus.reports.rendering import render_page
 from paribus.reports.signed_effects import name_unit
-from paribus.reports.site.claims import INTERVAL, Effect, Line, describe_effect, format_effect, list_scales
+from paribus.reports.site.claims import INTERVAL, ClaimLine, Effect, describe_effect, format_effect, list_scales
 from paribus.reports.site.collect import Entry
 from paribus.reports.site.cost import NO_COST, describe_cost
-from paribus.reports.site.tokens import draw_tokens, suggest_points
 from paribus.reports.tables.blocks import format_number, say_claim
+from paribus.reports.tables.curves import HELD_OUT, ON_THE_WAY, Curve, average, subtract
 from paribus.reports.tables.html import capitalize
 from paribus.reports.tables.notes import REVISED
-from paribus.reports.tables.schema import ClaimRow, ContrastRow, Table
+from paribus.reports.tables.schema import Band, ClaimRow, ContrastRow, Table
 from paribus.sweeps.control import describe_changes
 from paribus.sweeps.sweep import TRIAL
-from paribus.verdict.metrics import lower_is_better
+from paribus.verdict.metrics import in_points, is_score, lower_is_better
+
+_LEAST = 2  # points of a curve
 
 
-class Rung(NamedTuple):
+class ScaleEffect(NamedTuple):
     """A contrast at one scale."""
 
     effect: str
@@ -35,7 +39,7 @@ class LadderRow(NamedTuple):
 
     pair: str
     column: str
-    cells: Mapping[str, Rung]
+    cells: Mapping[str, ScaleEffect]
 
 
 class RunPair(NamedTuple):
@@ -73,7 +77,7 @@ class ScalePart(NamedTuple):
     contrasts: Sequence[ContrastPart]
 
 
-def render_claim_page(line: Line, entries: Sequence[Entry]) -> bytes:
+def render_claim_page(line: ClaimLine, entries: Sequence[Entry]) -> bytes:
     """The page at <study>/claim-<number>.html; entries: all tables of the site."""
     scales = list_scales(entries)
     tables = [entry.table for entry, _ in line.entries]
@@ -98,17 +102,17 @@ def render_claim_page(line: Line, entries: Sequence[Entry]) -> bytes:
     )
 
 
-def _list_rows(line: Line) -> list[LadderRow]:
+def _list_rows(line: ClaimLine) -> list[LadderRow]:
     """The contrasts of all scales, each with its effect at the scales that measured it."""
-    cells: dict[tuple[str, str], dict[str, Rung]] = {
+    cells: dict[tuple[str, str], dict[str, ScaleEffect]] = {
         (_name_pair(row), row.column): {} for _, claim in line.entries for row in claim.contrasts
     }
     for scale, (entry, claim) in {entry.scale: (entry, claim) for entry, claim in line.entries}.items():
         for row in claim.contrasts:
             if row.difference is not None:
-                rung = Rung(format_effect(entry.table, row), row.verdict, row.n)
-                cells[_name_pair(row), row.column].setdefault(scale, rung)
-    return [LadderRow(pair, column, found) for (pair, column), found in cells.items()]
+                effect = ScaleEffect(format_effect(entry.table, row), row.verdict, row.n)
+                cells[_name_pair(row), row.column].setdefault(scale, effect)
+    return [LadderRow(pair, column, effects) for (pair, column), effects in cells.items()]
 
 
 def _name_pair(row: ContrastRow) -> str:
@@ -124,7 +128,7 @@ def _describe_scale(entry: Entry, claim: ClaimRow) -> ScalePart:
         claim,
         said=say_claim(table, claim),
         notes=[note for note in table.notes if note.startswith(REVISED)],
-        cost=describe_cost(record for record in entry.found.records if record.arm in arms) or NO_COST,
+        cost=describe_cost(record for record in entry.records if record.arm in arms) or NO_COST,
         more=suggest_points(entry, claim),
         changes=[f"{arm}: {change}" for arm, change in changes.items() if change],
         contrasts=[
@@ -156,3 +160,43 @@ def _pair_runs(table: Table, row: ContrastRow) -> list[RunPair]:
         for seed in first
         if seed in second
     ]
+
+
+def draw_tokens(entry: Entry, claim: ClaimRow) -> list[Panel]:
+    """A panel for each contrast whose column was measured during training: the paired effect with its interval."""
+    panels = []
+    for row in claim.contrasts:
+        band = _measure_on_the_way(entry, row)
+        if band is None or len(band.tokens) < _LEAST:
+            continue
+        unit, margin = name_unit(row.column), row.margin * (100.0 if in_points(row.column) else 1.0)
+        title = f"{row.column} at {entry.scale} scale{f' ({unit})' if unit else ''}"
+        name = f"n={band.n}, {'each seed' if band.runs else '95% interval'}"
+        below = f"{row.arm} against {row.versus}; up: the first is better"
+        panels.append(draw_panel(title, [name], {name: band}, below, "input tokens of pre-training", margin=margin))
+    return panels
+
+
+def suggest_points(entry: Entry, claim: ClaimRow) -> str:
+    """The command that also measures the claim's tasks during pre-training; empty if they were, or there is none."""
+    rows = [row for row in claim.contrasts if row.difference is not None and is_score(row.column)]
+    arms = {arm for row in rows for arm in (row.arm, row.versus)}
+    trained = [record for record in entry.records if record.arm in arms and record.budget.get("steps")]
+    if entry.sweep is None or not trained or any(record.task_points for record in trained) or not entry.takes_points:
+        return ""
+    name = entry.sweep.path.stem
+    return f"paribus run {name} scale={entry.scale} study={name}_over_tokens evaluation.task_points=3"
+
+
+def _measure_on_the_way(entry: Entry, row: ContrastRow) -> Band | None:
+    """The effect against tokens over the seeds that both arms have, in the unit that the column is read in."""
+    unit = (100.0 if in_points(row.column) else 1.0) * (-1.0 if lower_is_better(row.column) else 1.0)
+    curves: dict[str, dict[int, Curve]] = {row.arm: {}, row.versus: {}}  # {arm: {seed: curve}}
+    for (arm, seed), measured in entry.curves.items():
+        curve = measured.get(f"{HELD_OUT}{row.column}") or measured.get(f"{row.column}{ON_THE_WAY}")
+        if arm in curves and curve is not None:
+            curves[arm][seed] = curve
+    first, second = curves[row.arm], curves[row.versus]
+    pairs = [subtract(first[seed], second[seed]) for seed in first if seed in second]
+    effects = [Curve(pair.tokens, [value * unit for value in pair.values]) for pair in pairs if pair.tokens]
+    return average(effects) if effects else None

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from paribus.core.errors import UserError
 from paribus.core.files import at_scale
 from paribus.reports.ladder import SCALES
-from paribus.reports.signed_effects import measure, name_unit, turn
+from paribus.reports.signed_effects import measure_in_margins, name_unit, sign_effect
 from paribus.reports.site.collect import Entry
 from paribus.reports.tables.blocks import format_interval, format_number
 from paribus.reports.tables.schema import ClaimRow, ContrastRow, Table
@@ -36,7 +36,7 @@ def tell_below(claims: Sequence[ClaimRow], scale: str = "") -> str:
 
 
 @dataclass(frozen=True)
-class Line:
+class ClaimLine:
     """The `number`-th claim of a study, with the tables that judge it, small scales first.
 
     `claim`: only its text and its plain sentence; `published`: the id of the paper's table in the atlas.
@@ -110,21 +110,25 @@ class Line:
         return " ".join(words).lower()
 
 
-def make_lines(entries: Sequence[Entry], sweeps: Mapping[str, Sweep]) -> list[Line]:
+def make_lines(entries: Sequence[Entry], sweeps: Mapping[str, Sweep]) -> list[ClaimLine]:
     """Claims of tables and of sweeps without any: first those that some scale has decided, then the undecided ones."""
     studies: dict[str, list[Entry]] = {}
     for entry in entries:
         studies.setdefault(entry.study, []).append(entry)
     files = {sweep.study: sweep for sweep in sweeps.values()}
-    lines = [
-        line
-        for study in sorted(studies.keys() | files.keys())
-        for line in _make_lines(study, studies.get(study, []), files.get(study))
-    ]
-    return sorted(lines, key=_rank_openness)
+    lines: list[ClaimLine] = []
+    for study in sorted(studies.keys() | files.keys()):
+        lines += _list_claims(study, studies.get(study, []), files.get(study))
+
+    def rank(line: ClaimLine) -> tuple[int, bool]:
+        verdicts = {claim.verdict for _, claim in line.entries}
+        decided = any(find_word(verdict).decides for verdict in verdicts)
+        return 0 if decided else 1 if UNDECIDED in verdicts else 2, line.of_twins
+
+    return sorted(lines, key=rank)
 
 
-def _make_lines(study: str, entries: Sequence[Entry], sweep: Sweep | None) -> Iterator[Line]:
+def _list_claims(study: str, entries: Sequence[Entry], sweep: Sweep | None) -> Iterator[ClaimLine]:
     named = {claim.text: claim.says for entry in entries for claim in entry.table.claims}
     named |= {text: sentence.says for text, sentence in sweep.sentences.items()} if sweep else {}
     asked: dict[str, list[str]] = {}  # a scale may ask the same with other margins
@@ -137,13 +141,7 @@ def _make_lines(study: str, entries: Sequence[Entry], sweep: Sweep | None) -> It
         said = [Sentence(claim.says, claim.whose or OURS) for _, claim in judged if claim.says]
         sentence = (sweep.sentences.get(text) if sweep else None) or next(iter(said), Sentence())
         claim = ClaimRow(text, NOT_RUN, NOT_RUN, says=sentence.says, whose=sentence.whose)
-        yield Line(study, number, claim, published, sweep, tuple(judged))
-
-
-def _rank_openness(line: Line) -> tuple[int, bool]:
-    verdicts = {claim.verdict for _, claim in line.entries}
-    rank = 0 if any(find_word(one).decides for one in verdicts) else 1 if UNDECIDED in verdicts else 2
-    return rank, line.of_twins
+        yield ClaimLine(study, number, claim, published, sweep, tuple(judged))
 
 
 def list_scales(entries: Sequence[Entry]) -> list[str]:
@@ -169,10 +167,11 @@ class Effect(NamedTuple):
 
 def describe_effect(table: Table, row: ContrastRow) -> Effect:
     """Which arm is better, by how much, on what. Raises ValueError if the contrast has no number."""
-    found, unit = turn(row), name_unit(row.column)
-    flip = found.effect < 0.0
-    low, high = (None if end is None else -end for end in (found.high, found.low)) if flip else (found.low, found.high)
-    number = format_number(table, row.column, abs(found.effect))
+    signed, unit = sign_effect(row), name_unit(row.column)
+    flip, low, high = signed.effect < 0.0, signed.low, signed.high
+    if flip:
+        low, high = (None if end is None else -end for end in (high, low))
+    number = format_number(table, row.column, abs(signed.effect))
     size = f"{number}{f' {unit}' if unit else ''}{format_interval(table, row.column, low, high)}"
     comparison = "" if float(number) == 0.0 else "worse" if flip else "better"
     return Effect(row.arm, comparison, row.versus, size, row.column, row.n, row.reason)
@@ -185,12 +184,12 @@ def describe_effects(table: Table, claim: ClaimRow) -> list[Effect]:
 
 def format_effect(table: Table, row: ContrastRow) -> str:
     """The effect with its unit and interval, positive if the first arm is better."""
-    found, unit = turn(row), name_unit(row.column)
-    number = format_number(table, row.column, found.effect, sign=True) + (f" {unit}" if unit else "")
-    return number + format_interval(table, row.column, found.low, found.high)
+    signed, unit = sign_effect(row), name_unit(row.column)
+    number = format_number(table, row.column, signed.effect, sign=True) + (f" {unit}" if unit else "")
+    return number + format_interval(table, row.column, signed.low, signed.high)
 
 
 def find_weakest(claim: ClaimRow) -> tuple[ContrastRow, float] | None:
     """The contrast that favors the claim least, and its effect in margins."""
-    found = [(row, size.effect) for row in claim.contrasts if (size := measure(row)) is not None]
-    return min(found, key=lambda one: -abs(one[1]) if one[0].relation == "~" else one[1], default=None)
+    effects = [(row, size.effect) for row in claim.contrasts if (size := measure_in_margins(row)) is not None]
+    return min(effects, key=lambda one: -abs(one[1]) if one[0].relation == "~" else one[1], default=None)

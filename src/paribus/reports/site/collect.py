@@ -60,28 +60,34 @@ class Entry:
         return self.study, SCALES.index(self.scale) if self.scale in SCALES else len(SCALES), self.scale
 
     @cached_property
-    def found(self) -> Found:
+    def stored(self) -> Found:
+        """Its records, and which were left out."""
         return find_records(self.study, self.scale, self.roots)
+
+    @property
+    def records(self) -> list[Record]:
+        """Those of its runs that have ended."""
+        return self.stored.records
 
     @property
     def finished(self) -> list[Record]:
         """The records of runs that are done."""
-        return [record for record in self.found.records if record.done]
+        return [record for record in self.records if record.done]
 
     @cached_property
     def curves(self) -> dict[tuple[str, int], dict[str, Curve]]:
         """{(arm, seed): {metric: curve}} of the runs that are here."""
-        averaged = () if self.design is None else gather(self.design, self.found.records).find_averaged()
+        averaged = () if self.design is None else gather(self.design, self.records).find_averaged()
         return {
             (record.arm, record.seed): read_curves(run, record, averaged)
-            for record in self.found.records
+            for record in self.records
             if (run := find_stored(record, self.roots)) is not None
         }
 
     @cached_property
     def takes_points(self) -> bool:
         """Whether all arms could be fine-tuned during pre-training (see `training.points.check_points`)."""
-        runs = (find_stored(record, self.roots) for record in {one.arm: one for one in self.found.records}.values())
+        runs = (find_stored(record, self.roots) for record in {one.arm: one for one in self.records}.values())
         for config in ((run.read_config() if run is not None else None) or {} for run in runs):
             tuning = config.get("finetune", {})
             if config.get("members", 1) > 1 or tuning.get("ensemble", 1) > 1 or tuning.get("encoder"):
@@ -103,7 +109,7 @@ class Entry:
     @cached_property
     def report(self) -> Report | None:
         """The audit of its records."""
-        return None if self.design is None else audit_records(self.design, self.found, self.roots)
+        return None if self.design is None else audit_records(self.design, self.stored, self.roots)
 
     @cached_property
     def landscape(self) -> landscape.Measured | None:
@@ -128,22 +134,22 @@ def collect(reports: Path, runs: Path, results: Path) -> list[Entry]:
     Raises UserError for a table.json that cannot be read.
     """
     sweeps = load_sweeps()
-    found: dict[tuple[str, str], Entry] = {}
+    entries: dict[tuple[str, str], Entry] = {}
     for root in (reports, results):
         for path in sorted(root.glob(f"*/*/{TABLE}")):
             content = _read_object(path, {"study", "scale", "arms", "claims", "columns"}, "paribus table")
             if not content["scale"]:
                 continue
-            table = _read_content(path, content)
+            table = _parse_table(path, content)
             scale = results / table.scale
             roots = (scale,) if root == results else (runs, scale)
             committed = (scale / table.study / TABLE).is_file()
             entry = Entry(table, content, path.parent, roots, _find_sweep(table, roots, sweeps), committed)
-            found.setdefault((entry.study, entry.scale), entry)
-    return sorted(found.values(), key=lambda entry: entry.order)
+            entries.setdefault((entry.study, entry.scale), entry)
+    return sorted(entries.values(), key=lambda entry: entry.order)
 
 
-def _read_content(path: Path, content: Mapping[str, Any]) -> Table:
+def _parse_table(path: Path, content: Mapping[str, Any]) -> Table:
     """The table. Raises UserError if one of its names, which become names of pages, leads out of its folder."""
     try:
         table = from_json(Table, content)
@@ -177,18 +183,18 @@ def load_sweeps() -> dict[str, Sweep]:
 def _read_object(path: Path, keys: set[str], verb: str) -> dict[str, Any]:
     """The file's object with at least these keys, which `verb` writes."""
     try:
-        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        if not keys <= found.keys():
+        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        if not keys <= content.keys():
             raise ValueError
     except (OSError, ValueError, AttributeError) as error:
         raise UserError(f"{path} cannot be read", f"make it again with `{verb}`, or remove it") from error
-    return found
+    return content
 
 
 def _find_sweep(table: Table, roots: Sequence[Path], sweeps: dict[str, Sweep]) -> Sweep | None:
     """The sweep of the table's study, or the one that its runs were made from under another name."""
-    own = next((sweep for sweep in sweeps.values() if sweep.study == table.study), None)
+    named = next((sweep for sweep in sweeps.values() if sweep.study == table.study), None)
     manifest = find_manifest(roots, table.study, table.scale)
-    if own is not None or manifest is None:
-        return own
+    if named is not None or manifest is None:
+        return named
     return next((sweep for sweep in sweeps.values() if sweep.hash(table.scale) == manifest.sweep_hash), None)

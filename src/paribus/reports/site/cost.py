@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from paribus.runs.record import Record
 
@@ -30,27 +29,24 @@ def describe_tuning(records: Iterable[Record], name: str = "") -> str:
 
 def describe_cost(records: Iterable[Record]) -> str:
     """Such as `2.3 core-hours of pre-training, 0.4 core-hours of fine-tuning`; nothing if neither is on record."""
-    found = list(records)
-    trained = format_hours(add_hours(found))
-    parts = [f"{trained} of pre-training" if trained else "", describe_tuning(found, " of fine-tuning")]
+    runs = list(records)
+    trained = format_hours(add_hours(runs))
+    parts = [f"{trained} of pre-training" if trained else "", describe_tuning(runs, " of fine-tuning")]
     return ", ".join(part for part in parts if part)
 
 
 def _add(spent: Iterable[tuple[Record, float]]) -> dict[str, float]:
     """{unit: hours} of seconds that runs spent."""
-    found: dict[str, float] = {}
+    hours: dict[str, float] = {}
     for record, seconds in spent:
-        unit, devices = _find_unit(record.profile)
-        found[unit] = found.get(unit, 0.0) + seconds * devices / 3600.0
-    return found
-
-
-def _find_unit(profile: Mapping[str, Any]) -> tuple[str, float]:
-    """(what is counted, how many of them worked)."""
-    ranks = float(profile.get("ranks", 1))
-    if profile.get("accelerator", "cpu") == "cpu":
-        return "core-hours", ranks * float(profile.get("threads", 1))
-    return f"process-hours on {profile.get('device')}", ranks  # several processes may share one device
+        profile = record.profile
+        workers = float(profile.get("ranks", 1))
+        if profile.get("accelerator", "cpu") == "cpu":
+            unit, workers = "core-hours", workers * float(profile.get("threads", 1))
+        else:
+            unit = f"process-hours on {profile.get('device')}"  # several processes may share one device
+        hours[unit] = hours.get(unit, 0.0) + seconds * workers / 3600.0
+    return hours
 
 
 def format_hours(hours: Mapping[str, float]) -> str:

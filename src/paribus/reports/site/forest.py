@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from paribus.reports.signed_effects import Turned, measure
-from paribus.reports.site.claims import INTERVAL, Line, format_effect
-from paribus.reports.tables.schema import ClaimRow, ContrastRow, Table
+from paribus.reports.signed_effects import SignedEffect, measure_in_margins
+from paribus.reports.site.claims import INTERVAL, ClaimLine, format_effect
+from paribus.reports.tables.schema import ContrastRow, Table
 from paribus.verdict.metrics import MEAN
 from paribus.verdict.words import NOT_RUN, WORDS, find_word
 
@@ -22,17 +22,17 @@ _GROUPS = {
 _TWINS = ("A/A tests", "identical arms: any difference is chance")
 
 
-class Contrast(NamedTuple):
+class DrawnContrast(NamedTuple):
     """A contrast of a claim at a scale.
 
     `effect`: in margins; `below`: it is decided, and every arm is below a linear model; `among`: the claim has several
     on its column.
     """
 
-    line: Line
+    line: ClaimLine
     table: Table
     row: ContrastRow
-    effect: Turned
+    effect: SignedEffect
     below: bool
     among: bool
 
@@ -66,14 +66,14 @@ class TickNumber(NamedTuple):
     power: bool
 
 
-class Row(NamedTuple):
+class ForestRow(NamedTuple):
     """A contrast as it is drawn; places are in percent of the axis.
 
     `size`: the effect with unit and interval; `signs` refer to the key; `said`: verdict and reason; `zone`: where the
     interval would reproduce the claim; `paper`: the paper's effect.
     """
 
-    line: Line
+    line: ClaimLine
     scale: str
     contrast: ContrastRow
     among: bool
@@ -86,12 +86,12 @@ class Row(NamedTuple):
     paper: float | None
 
 
-class Group(NamedTuple):
+class ForestGroup(NamedTuple):
     """Contrasts whose claims say the same, the largest effect first; `needs`: what such a claim needs."""
 
     name: str
     needs: str
-    rows: Sequence[Row]
+    rows: Sequence[ForestRow]
 
 
 class Forest(NamedTuple):
@@ -112,10 +112,10 @@ class Forest(NamedTuple):
     ticks: Sequence[float]
     numbers: Sequence[TickNumber]
     zero: float
-    groups: Sequence[Group]
+    groups: Sequence[ForestGroup]
 
 
-def make_forests(lines: Sequence[Line]) -> list[Forest]:
+def make_forests(lines: Sequence[ClaimLine]) -> list[Forest]:
     """A plot of every contrast with a number, at each scale.
 
     Contrasts that are undecided for another reason than too few seeds are folded away, unless there are no others.
@@ -131,27 +131,22 @@ def make_forests(lines: Sequence[Line]) -> list[Forest]:
     return plots
 
 
-def list_contrasts(lines: Sequence[Line]) -> list[Contrast]:
+def list_contrasts(lines: Sequence[ClaimLine]) -> list[DrawnContrast]:
     """Every contrast with a number, at each scale."""
-    return [
-        Contrast(line, entry.table, row, effect, _is_below(claim, row), _is_among(claim, row))
-        for line in lines
-        for entry, claim in line.entries
-        for row in claim.contrasts
-        if (effect := measure(row)) is not None
-    ]
+    drawn = []
+    for line in lines:
+        for entry, claim in line.entries:
+            for row in claim.contrasts:
+                if (effect := measure_in_margins(row)) is None:
+                    continue
+                below = row.column in claim.below or (row.column == MEAN and bool(claim.below))
+                among = sum(other.column == row.column for other in claim.contrasts) > 1
+                decided = find_word(row.verdict).decides
+                drawn.append(DrawnContrast(line, entry.table, row, effect, decided and below, among))
+    return drawn
 
 
-def _is_below(claim: ClaimRow, row: ContrastRow) -> bool:
-    averaged = row.column == MEAN and bool(claim.below)
-    return find_word(row.verdict).decides and (averaged or row.column in claim.below)
-
-
-def _is_among(claim: ClaimRow, row: ContrastRow) -> bool:
-    return sum(other.column == row.column for other in claim.contrasts) > 1
-
-
-def _make_forest(contrasts: Sequence[Contrast], title: str, folded: bool = False) -> Forest:
+def _make_forest(contrasts: Sequence[DrawnContrast], title: str, folded: bool = False) -> Forest:
     ends = [end for one in contrasts for end in one.effect if end is not None]
     axis = Axis(min(-3.0, *ends) * 1.15, max(3.0, *ends) * 1.15)
     compared = [one for one in contrasts if not one.line.of_twins]
@@ -170,7 +165,7 @@ def _make_forest(contrasts: Sequence[Contrast], title: str, folded: bool = False
         numbers=[TickNumber(f"{tick:g}", axis(tick), _is_power(tick)) for tick in axis.list_named()],
         zero=axis(0.0),
         groups=[
-            Group(*words, [_make_row(one, axis) for one in sorted(group, key=lambda one: -one.effect.effect)])
+            ForestGroup(*words, [_make_row(one, axis) for one in sorted(group, key=lambda one: -one.effect.effect)])
             for words, group in groups
             if group
         ],
@@ -182,11 +177,11 @@ def _is_power(tick: float) -> bool:
     return f"{abs(tick):g}".strip("0") in ("", "1")
 
 
-def _make_row(one: Contrast, axis: Axis) -> Row:
+def _make_row(one: DrawnContrast, axis: Axis) -> ForestRow:
     row, effect, margin = one.row, one.effect, 1.0 if one.row.margin else 0.0
     low = {">": 0.0, ">=": -margin, "~": -margin}[row.relation]
     high = axis(margin) if row.relation == "~" else 100.0
-    return Row(
+    return ForestRow(
         line=one.line,
         scale=one.table.scale,
         contrast=row,

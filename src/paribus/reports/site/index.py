@@ -8,7 +8,15 @@ from typing import NamedTuple
 
 from paribus.reports.ladder import rate_stability
 from paribus.reports.rendering import render_page
-from paribus.reports.site.claims import CLAIMED, Effect, Line, describe_effects, find_weakest, list_scales, tell_below
+from paribus.reports.site.claims import (
+    CLAIMED,
+    ClaimLine,
+    Effect,
+    describe_effects,
+    find_weakest,
+    list_scales,
+    tell_below,
+)
 from paribus.reports.site.collect import Entry
 from paribus.reports.site.cost import NO_COST, add_hours, describe_cost, describe_tuning, format_hours
 from paribus.reports.site.forest import make_forests
@@ -45,7 +53,7 @@ class MeasuredRow(NamedTuple):
     decide.
     """
 
-    line: Line
+    line: ClaimLine
     entry: Entry
     claim: ClaimRow
     effects: Sequence[Effect]
@@ -54,7 +62,7 @@ class MeasuredRow(NamedTuple):
     cost: str
 
 
-def render_index(entries: Sequence[Entry], lines: Sequence[Line], searches: Sequence[Search]) -> bytes:
+def render_index(entries: Sequence[Entry], lines: Sequence[ClaimLine], searches: Sequence[Search]) -> bytes:
     """The page at index.html."""
     ran = sorted((line for line in lines if line.measured), key=lambda line: line.measured[-1][0].committed)
     yours = [entry for entry in entries if not entry.committed]
@@ -70,7 +78,7 @@ def render_index(entries: Sequence[Entry], lines: Sequence[Line], searches: Sequ
         words=[word.name for word in WORDS.all() if word.name != NOT_RUN],
         counts=[_count_verdicts(scale, claimed, entries) for scale in scales],
         claimed=CLAIMED,
-        asides=[*_tell_below(scales, claimed), *_tell_twins(lines)],
+        asides=_list_asides(scales, lines),
         forests=make_forests(lines),
         filters={
             "verdict": ("every verdict", [word.name for word in WORDS.all()]),
@@ -85,34 +93,31 @@ def render_index(entries: Sequence[Entry], lines: Sequence[Line], searches: Sequ
     )
 
 
-def _count_verdicts(scale: str, lines: Sequence[Line], entries: Sequence[Entry]) -> ScaleRow:
-    found = [claim.verdict for line in lines for entry, claim in line.entries if entry.scale == scale]
-    records = [record for entry in entries if entry.scale == scale for record in entry.found.records]
+def _count_verdicts(scale: str, lines: Sequence[ClaimLine], entries: Sequence[Entry]) -> ScaleRow:
+    verdicts = [claim.verdict for line in lines for entry, claim in line.entries if entry.scale == scale]
+    records = [record for entry in entries if entry.scale == scale for record in entry.records]
     hours = add_hours(records)
-    decided = sum(find_word(verdict).decides for verdict in found)
+    decided = sum(find_word(verdict).decides for verdict in verdicts)
     each = format_hours({unit: value / decided for unit, value in hours.items()}) if decided else ""
-    return ScaleRow(scale, Counter(found), format_hours(hours), each, describe_tuning(records))
+    return ScaleRow(scale, Counter(verdicts), format_hours(hours), each, describe_tuning(records))
 
 
-def _tell_below(scales: Sequence[str], lines: Sequence[Line]) -> list[str]:
-    """A sentence for each scale on the decided claims whose verdict a linear model qualifies."""
-    found = {
-        scale: [claim for line in lines for entry, claim in line.entries if entry.scale == scale] for scale in scales
-    }
-    return [said for scale, claims in found.items() if (said := tell_below(claims, scale))]
-
-
-def _tell_twins(lines: Sequence[Line]) -> list[str]:
-    """A sentence on the claims about identical arms, which are counted separately."""
+def _list_asides(scales: Sequence[str], lines: Sequence[ClaimLine]) -> list[str]:
+    """Sentences on decided claims whose verdict a linear model qualifies, for each scale, and on identical arms."""
+    asides = []
+    for scale in scales:
+        judged = (pair for line in lines if not line.of_twins for pair in line.entries)
+        asides.append(tell_below([claim for entry, claim in judged if entry.scale == scale], scale))
     twins = Counter(claim.verdict for line in lines if line.of_twins for _, claim in line.entries)
-    said = "; ".join(f"{count} {verdict}" for verdict, count in sorted(twins.items()))
-    return [f"Not counted: A/A tests of two identical arms ({said})."] if twins else []
+    counts = "; ".join(f"{count} {verdict}" for verdict, count in sorted(twins.items()))
+    asides.append(f"Not counted: A/A tests of two identical arms ({counts})." if twins else "")
+    return [aside for aside in asides if aside]
 
 
-def _describe_measured(line: Line) -> MeasuredRow:
+def _describe_measured(line: ClaimLine) -> MeasuredRow:
     entry, claim = line.measured[-1]
     arms = {arm for row in claim.contrasts for arm in (row.arm, row.versus)}
-    cost = describe_cost(record for record in entry.found.records if record.arm in arms)
+    cost = describe_cost(record for record in entry.records if record.arm in arms)
     weakest = find_weakest(claim)
     return MeasuredRow(
         line,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from importlib.resources import files
 from pathlib import Path
 
@@ -13,10 +13,9 @@ from paribus.reports.site.claim_page import render_claim_page
 from paribus.reports.site.claims import make_lines
 from paribus.reports.site.collect import Entry, collect, find_untabled, load_sweeps
 from paribus.reports.site.index import render_index
-from paribus.reports.site.overview import render_overview
+from paribus.reports.site.overview import render_overview, render_scales
 from paribus.reports.site.published import render_atlas
 from paribus.reports.site.samples import Samples, find_cache
-from paribus.reports.site.scales_page import render_scales
 from paribus.reports.site.searches import Search, find_searches, render_search_page
 from paribus.reports.site.table_page import count_runs, render_table_page
 from paribus.reports.tables.files import render_texts, write_files
@@ -54,8 +53,8 @@ def write_site(site: Path, reports: Path, runs: Path, results: Path, examples: i
 def read_assets() -> dict[str, bytes]:
     """{path in the site: content} of styles and scripts."""
     folder = files("paribus.reports.site") / "assets"
-    found = {f"assets/{name}": (folder / name).read_bytes() for name in ("site.css", "site.js", "theme.js")}
-    return {**found, "assets/table.css": make_style().encode()}
+    assets = {f"assets/{name}": (folder / name).read_bytes() for name in ("site.css", "site.js", "theme.js")}
+    return {**assets, "assets/table.css": make_style().encode()}
 
 
 def render_pages(entries: Sequence[Entry], searches: Sequence[Search], samples: Samples) -> Iterator[tuple[str, bytes]]:
@@ -74,18 +73,11 @@ def render_pages(entries: Sequence[Entry], searches: Sequence[Search], samples: 
     for entry in progress(entries, "tables", len(entries), "table"):
         siblings = [one for one in entries if one.study == entry.study]
         places = {line.claim.text: f"../claim-{line.number}.html" for line in lines if line.study == entry.study}
-        yield from _render_entry(entry, siblings, places, samples)
-
-
-def _render_entry(
-    entry: Entry, siblings: Sequence[Entry], places: Mapping[str, str], samples: Samples
-) -> Iterator[tuple[str, bytes]]:
-    arms = list(count_runs(entry))
-    texts = render_texts(entry.table)
-    yield f"{entry.place}/index.html", render_table_page(entry, siblings, places, arms, list(texts))
-    for name, text in texts.items():
-        yield f"{entry.place}/{name}", text.encode()
-    for arm in arms:
-        yield f"{entry.place}/{arm}.html", render_arm(entry, arm, samples.draw(entry, arm))
-        for seed, content in list_records(entry, arm).items():
-            yield f"{entry.place}/{name_record(arm, seed)}", content
+        arms, texts = list(count_runs(entry)), render_texts(entry.table)
+        yield f"{entry.place}/index.html", render_table_page(entry, siblings, places, arms, list(texts))
+        for name, text in texts.items():
+            yield f"{entry.place}/{name}", text.encode()
+        for arm in arms:
+            yield f"{entry.place}/{arm}.html", render_arm(entry, arm, samples.draw(entry, arm))
+            for seed, content in list_records(entry, arm).items():
+                yield f"{entry.place}/{name_record(arm, seed)}", content

@@ -30,7 +30,10 @@ class Listed(NamedTuple):
 
 def render_atlas(entries: Sequence[Entry], sweeps: Mapping[str, Sweep]) -> Iterator[tuple[str, bytes]]:
     """(path, content) of the list and of each published table."""
-    listed = [_list_table(table(name), _list_uses(name, entries, sweeps)) for name in ids()]
+    listed = []
+    for paper in map(table, ids()):
+        text = " ".join([paper.id, paper.paper, paper.source, paper.claim, *paper.flags]).lower()
+        listed.append(Listed(paper, paper.authors_year.partition(" (")[0], text, _list_uses(paper.id, entries, sweeps)))
     made = {entry.table.paper.table for entry in entries if entry.table.paper}
     path = "published/index.html"
     yield (
@@ -58,11 +61,6 @@ def _list_uses(name: str, entries: Sequence[Entry], sweeps: Mapping[str, Sweep])
         *(Use(f"{entry.study} at {entry.scale} scale", f"../{entry.place}/index.html") for entry in made),
         *(Use(f"{study} (not run)") for study in sorted(waiting)),
     ]
-
-
-def _list_table(entry: PublishedTable, uses: Sequence[Use]) -> Listed:
-    text = " ".join([entry.id, entry.paper, entry.source, entry.claim, *entry.flags]).lower()
-    return Listed(entry, entry.authors_year.partition(" (")[0], text, uses)
 
 
 def _render_table(path: str, entry: PublishedTable, uses: Sequence[Use]) -> bytes:

@@ -38,7 +38,7 @@ class Samples:
 
     def draw(self, entry: Entry, arm: str) -> Sample:
         """The first examples of the arm's first finished run, or the reason if its text is not available."""
-        done = [record for record in entry.found.records if record.arm == arm and record.done]
+        done = [record for record in entry.records if record.arm == arm and record.done]
         stored = find_stored(done[0], entry.roots) if done else None
         config = stored.read_config() if stored else None
         if self.count == 0 or not done or config is None:
@@ -75,18 +75,18 @@ class Samples:
                 self._data[key] = run.data()
             except UserError as error:
                 self._data[key] = error
-        found = self._data[key]
-        if isinstance(found, UserError):
-            raise found
-        return found
+        prepared = self._data[key]
+        if isinstance(prepared, UserError):
+            raise prepared
+        return prepared
 
 
 def split_colors(line: str) -> list[Piece]:
     """The pieces of a line that is colored for a terminal."""
     pieces, end = [], 0
-    for found in _PAINTED.finditer(line):
-        pieces += [("", line[end : found.start()]), (_KINDS.get(found[1], "text"), found[2])]
-        end = found.end()
+    for painted in _PAINTED.finditer(line):
+        pieces += [("", line[end : painted.start()]), (_KINDS.get(painted[1], "text"), painted[2])]
+        end = painted.end()
     return [(kind, text) for kind, text in [*pieces, ("", line[end:])] if text]
 
 

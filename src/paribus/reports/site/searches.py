@@ -36,18 +36,18 @@ class Search:
 
 def find_searches(runs: Path) -> list[Search]:
     """The searches whose folders are in `runs` and that have trials; one that cannot be opened is reported."""
-    found = []
+    searches = []
     for path in sorted(runs.glob(f"*/{STUDY}")):
         name = path.parent.name.removesuffix(_SUFFIX)
         try:
-            if is_name(name) and (search := _read(name, path.parent)).board.rows:
-                found.append(search)
+            if is_name(name) and (search := _read_search(name, path.parent)).board.rows:
+                searches.append(search)
         except UserError as error:
             say(f"the search {name} is not shown: {error}")
-    return found
+    return searches
 
 
-def _read(name: str, folder: Path) -> Search:
+def _read_search(name: str, folder: Path) -> Search:
     from paribus.sweeps.search.findings import describe_importances, list_history, list_pareto, rank_importances
     from paribus.sweeps.search.status import open_search
 
@@ -59,7 +59,7 @@ def _read(name: str, folder: Path) -> Search:
         history = [draw_history(rows, names[0])]
     elif several == 2 and (points := list_pareto(study)):
         history = [draw_front(points, names)]
-    shares = [draw_importances(found, one) for one, found in ranked.items() if found]
+    shares = [draw_importances(importances, one) for one, importances in ranked.items() if importances]
     return Search(name, board, describe_importances(study, names), history, shares)
 
 

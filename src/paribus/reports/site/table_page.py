@@ -71,5 +71,5 @@ def list_findings(entry: Entry) -> list[str]:
 def count_runs(entry: Entry) -> Mapping[str, int]:
     """{arm: number of records}, the model from scratch included."""
     names = [*(arm.name for arm in entry.table.arms), SCRATCH]
-    counts = {name: sum(record.arm == name for record in entry.found.records) for name in names}
+    counts = {name: sum(record.arm == name for record in entry.records) for name in names}
     return {name: count for name, count in counts.items() if count}

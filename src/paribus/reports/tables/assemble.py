@@ -30,18 +30,18 @@ def assemble(design: Design, roots: Sequence[Path]) -> Table:
     """The table of the records below these roots; incomplete records are named in its notes."""
     manifest = find_manifest(roots, design.study, design.scale)
     design = design.apply(manifest)
-    found = find_records(design.study, design.scale, roots)
-    table, arms = build_table(design, found.records), tuple(design.arms)
-    curves = collect_curves(found.records, arms, roots, gather(design, found.records).find_averaged())
+    stored = find_records(design.study, design.scale, roots)
+    table, arms = build_table(design, stored.records), tuple(design.arms)
+    curves = collect_curves(stored.records, arms, roots, gather(design, stored.records).find_averaged())
     return replace(
         table,
-        notes=(*table.notes, *(f"Left out: {why}." for why in found.left_out)),
+        notes=(*table.notes, *(f"Left out: {why}." for why in stored.left_out)),
         tuned=count_trials(design.tuning),
-        facts=find_facts(arms, found.records, roots, manifest.overrides if manifest else ()),
+        facts=find_facts(arms, stored.records, roots, manifest.overrides if manifest else ()),
         curves=average_curves(curves, arms) | average_effects(curves, arms, design.baseline),
     )
 
 
 def count_trials(tuning: Tuning) -> dict[str, Tuned]:
     """{arm: how it was tuned}."""
-    return {arm: Tuned(len(found.trials), found.chosen) for arm, found in tuning.arms.items()}
+    return {arm: Tuned(len(tuned.trials), tuned.chosen) for arm, tuned in tuning.arms.items()}

@@ -16,10 +16,7 @@ from paribus.reports.tables.schema import (
     ArmRow,
     Cell,
     ClaimRow,
-    ContrastRow,
     Difference,
-    Estimate,
-    OrderRow,
     OwnLoss,
     Table,
 )
@@ -102,8 +99,8 @@ def format_p(p: float | None) -> str:
 
 def break_cell(text: str) -> str:
     """A mean, and below it the interval and the p-value."""
-    for found in _BREAKS:
-        text = text.replace(found, f"\n{found.strip()}")
+    for start in _BREAKS:
+        text = text.replace(start, f"\n{start.strip()}")
     return text
 
 
@@ -119,13 +116,13 @@ def make_blocks(table: Table) -> list[Block]:
 
 def make_comparisons(table: Table) -> list[Block]:
     """Differences from the baseline, all tasks together, what pre-training came to, and orders of the arms."""
-    parts = (_make_differences(table), _make_overall(table), _make_own(table), _make_orders(table))
+    parts = (_make_differences(table), _make_overall(table), _make_own_losses(table), _make_orders(table))
     return [block for block in parts if block.lines]
 
 
 def find_footnotes(table: Table) -> dict[str, tuple[str, str]]:
     """{arm: (mark, text)} of the arms that failed, miss seeds, were left out or were tuned."""
-    found: dict[str, list[str]] = {}
+    remarks: dict[str, list[str]] = {}
     for arm in table.arms:
         starts = (f"{arm.name}/seed", f"{arm.name}:")
         texts = [note.rstrip(".") for note in table.notes if note.startswith(starts)]
@@ -133,23 +130,46 @@ def find_footnotes(table: Table) -> dict[str, tuple[str, str]]:
             chosen = ", ".join(f"{key}={value}" for key, value in tuned.chosen.items())
             texts.append(f"tuned with {tuned.trials} trials" + (f": {chosen}" if chosen else ""))
         if texts:
-            found[arm.name] = texts
-    marks = [*ascii_lowercase, *map(str, range(27, len(found) + 1))]
-    return {arm: (mark, "; ".join(texts)) for mark, (arm, texts) in zip(marks, found.items(), strict=False)}
+            remarks[arm.name] = texts
+    marks = [*ascii_lowercase, *map(str, range(27, len(remarks) + 1))]
+    return {arm: (mark, "; ".join(texts)) for mark, (arm, texts) in zip(marks, remarks.items(), strict=False)}
 
 
 def make_results(table: Table) -> Block:
     """Our means with their intervals, beside them the paper's numbers of the same metrics, then its other numbers."""
     header = ["arm", "n"]
     for column in table.columns:
-        beside = table.beside.get(column)
-        header += [format_heading(table, column)] + ([] if beside is None else [f"paper: {beside}"])
+        header.append(format_heading(table, column))
+        if column in table.beside:
+            header.append(f"paper: {table.beside[column]}")
     for column, metric in table.absent.items():
         header += [format_absent(column), f"paper: {metric}"]
-    header += [f"paper: {metric}" for metric in (table.paper.own if table.paper else ())]
+    other_metrics = table.paper.own if table.paper else ()
+    header += [f"paper: {metric}" for metric in other_metrics]
     rows: tuple[ArmRow | AnchorRow, ...] = (*table.arms, *table.anchors)
-    lines = [_make_line(table, row) for row in rows]
-    below = [f"Mean (standard deviation) [95% t interval of the mean] over n {table.replication}{_name_units(table)}."]
+    lines = []
+    for row in rows:
+        arm = find_source(row)
+        line = [Text(format_name(table, row), arm=arm), Text(NONE if row.n is None else str(row.n), arm=arm)]
+        for column in table.columns:
+            line.append(_make_cell(table, row, column)._replace(arm=arm))
+            if column in table.beside:
+                line.append(_make_printed(table, row, table.beside[column]))
+        for metric in table.absent.values():
+            line += [Text(ABSENT if isinstance(row, ArmRow) else NONE), _make_printed(table, row, metric)]
+        lines.append(line + [_make_printed(table, row, metric) for metric in other_metrics])
+    return Block(f"Results{at_scale(table.scale)}", header, lines, _describe_results(table))
+
+
+def _describe_results(table: Table) -> list[str]:
+    """How to read the results: units, marks, footnotes, and where the paper's numbers are from."""
+    units = f"n {table.replication}"
+    if any(about.unit == "points" for about in table.about.values()):
+        what = "scores and error rates from 0 to 1" if table.replication == RUNS else "accuracies"
+        units += f"; {what} in points"
+    if any(column.endswith("_loss") for column in table.columns):
+        units += "; losses in nats"
+    below = [f"Mean (standard deviation) [95% t interval of the mean] over {units}."]
     if any(arm.best for arm in table.arms):
         below.append("Bold: better than every other arm, by the paired 95% interval.")
     if table.replication == TUNINGS:
@@ -161,39 +181,31 @@ def make_results(table: Table) -> Block:
     if table.absent:
         below.append(NOT_RUN_HERE)
     below += [f"[{mark}] {text}." for mark, text in find_footnotes(table).values()]
-    below += _describe_paper(table)
-    return Block(f"Results{at_scale(table.scale)}", header, lines, below)
-
-
-def _name_units(table: Table) -> str:
-    what = "scores and error rates from 0 to 1" if table.replication == RUNS else "accuracies"
-    points = f"; {what} in points" if any(about.unit == "points" for about in table.about.values()) else ""
-    return points + ("; losses in nats" if any(column.endswith("_loss") for column in table.columns) else "")
-
-
-def _make_line(table: Table, row: ArmRow | AnchorRow) -> list[Text]:
-    arm = find_source(row)
-    line = [Text(format_name(table, row), arm=arm), Text(NONE if row.n is None else str(row.n), arm=arm)]
-    for column in table.columns:
-        line.append(_make_cell(table, row, column)._replace(arm=arm))
-        if column in table.beside:
-            line.append(_make_printed(table, row, table.beside[column]))
-    for metric in table.absent.values():
-        line += [Text(ABSENT if isinstance(row, ArmRow) else NONE), _make_printed(table, row, metric)]
-    return line + [_make_printed(table, row, metric) for metric in (table.paper.own if table.paper else ())]
+    if (paper := table.paper) is not None:
+        below.append(f"Paper: {paper.source}; {paper.setting.rstrip('.')}.")
+        rows = "; ".join(f"{arm.name} is '{paper.rows[arm.name]}'" for arm in table.arms if arm.name in paper.rows)
+        below += [f"In the paper, {rows}."] if rows else []
+        below += [f"Flag: {flag.rstrip('.')}." for flag in paper.flags]
+    return below
 
 
 def _make_cell(table: Table, row: ArmRow | AnchorRow, column: str) -> Text:
     """`mean (sd) [95% interval]`, with n if it is not that of the row."""
-    found = row.metrics.get(column)
-    if found is None:
+    cell = row.metrics.get(column)
+    if cell is None:
         return Text(NONE)
-    text = format_number(table, column, found.mean)
-    if isinstance(found, Cell):
-        text += f" ({format_number(table, column, found.sd)})" if found.sd is not None else ""
-        text += format_interval(table, column, found.ci_low, found.ci_high)
-        text += "" if len(found.values) == row.n else f" n={len(found.values)}"
+    text = format_number(table, column, cell.mean)
+    if isinstance(cell, Cell):
+        text += f" ({format_number(table, column, cell.sd)})" if cell.sd is not None else ""
+        text += format_interval(table, column, cell.ci_low, cell.ci_high)
+        text += "" if len(cell.values) == row.n else f" n={len(cell.values)}"
     return Text(text, isinstance(row, ArmRow) and column in row.best)
+
+
+def _make_printed(table: Table, row: ArmRow | AnchorRow, metric: str) -> Text:
+    """The paper's number in the row of an arm."""
+    printed = row.published.get(metric) if isinstance(row, ArmRow) else None
+    return Text(NONE) if printed is None or table.paper is None else Text(printed.shown, paper=table.paper.table)
 
 
 def find_source(row: ArmRow | AnchorRow) -> str | None:
@@ -201,11 +213,6 @@ def find_source(row: ArmRow | AnchorRow) -> str | None:
     if isinstance(row, ArmRow):
         return row.name
     return SCRATCH if row.name == "from scratch" else None
-
-
-def _make_printed(table: Table, row: ArmRow | AnchorRow, metric: str) -> Text:
-    found = row.published.get(metric) if isinstance(row, ArmRow) else None
-    return Text(NONE) if found is None or table.paper is None else Text(found.shown, paper=table.paper.table)
 
 
 def format_name(table: Table, row: ArmRow | AnchorRow) -> str:
@@ -218,43 +225,35 @@ def format_name(table: Table, row: ArmRow | AnchorRow) -> str:
 
 
 def _make_differences(table: Table) -> Block:
-    lines = [
-        [
-            Text(arm.name, arm=arm.name),
-            *(
-                Text(_format_difference(table, arm.versus_baseline.get(column), column), arm=arm.name)
-                for column in table.columns
-            ),
-        ]
-        for arm in table.arms
-        if arm.versus_baseline
-    ]
+    lines = []
+    for arm in table.arms:
+        if arm.versus_baseline:
+            texts = [_format_difference(table, arm.versus_baseline.get(column), column) for column in table.columns]
+            lines.append([Text(text, arm=arm.name) for text in (arm.name, *texts)])
     below = ["Paired by seed: difference [95% interval], p of the paired t-test against zero (before Holm), n pairs."]
     header = [f"arm - {table.baseline}", *(format_heading(table, column) for column in table.columns)]
     return Block("Difference from the baseline", header, lines, below)
 
 
-def _format_difference(table: Table, found: Difference | None, column: str) -> str:
-    if found is None:
+def _format_difference(table: Table, paired: Difference | None, column: str) -> str:
+    if paired is None:
         return NONE
-    text = format_number(table, column, found.difference, 1, sign=True)
-    text += format_interval(table, column, found.ci_low, found.ci_high, 1)
-    p = "" if found.p is None else f" p={format_p(found.p)}".replace("=<", "<")
-    return f"{text}{p} n={found.n}"
+    text = format_number(table, column, paired.difference, 1, sign=True)
+    text += format_interval(table, column, paired.ci_low, paired.ci_high, 1)
+    p = "" if paired.p is None else f" p={format_p(paired.p)}".replace("=<", "<")
+    return f"{text}{p} n={paired.n}"
 
 
 def _make_overall(table: Table) -> Block:
     if table.aggregate is None:
         return Block("", [], [], [])
-    lines = [
-        [
-            Text(row.name, arm=row.name),
-            Text(str(row.n), arm=row.name),
-            _make_estimate(row.mean),
-            _make_estimate(row.gain),
+    lines = []
+    for row in table.aggregate.arms:
+        estimates = [
+            NONE if one is None else _format_estimate(one.value, one.ci_low, one.ci_high, 100.0)
+            for one in (row.mean, row.gain)
         ]
-        for row in table.aggregate.arms
-    ]
+        lines.append([Text(row.name, arm=row.name), Text(str(row.n), arm=row.name), *map(Text, estimates)])
     header = ["arm", "n", "mean over tasks ↑", f"gain over {table.baseline}"]
     below = (
         f"Over {', '.join(table.aggregate.columns)}; [95% t interval over n {table.replication}, paired for the gain]."
@@ -262,19 +261,42 @@ def _make_overall(table: Table) -> Block:
     return Block("All tasks", header, lines, [below])
 
 
-def _make_own(table: Table) -> Block:
+def _format_estimate(value: float, low: float | None, high: float | None, unit: float = 1.0) -> str:
+    """`value [low, high]`, times the unit."""
+    decimals = 1 if unit == 100.0 else 2
+    interval = "" if low is None or high is None else f" [{low * unit:.{decimals}f}, {high * unit:.{decimals}f}]"
+    return f"{value * unit:.{decimals}f}{interval}"
+
+
+def _make_own_losses(table: Table) -> Block:
     """What each arm learned on its own noise, beside a model that knows only frequencies and kinds of neighbors."""
     groups: dict[OwnLoss, list[str]] = {}  # arms that share their pre-trainings have one row
     for arm in table.arms:
         if arm.own is not None:
             groups.setdefault(arm.own, []).append(arm.name)
-    lines = [_make_own_line(table, names, own) for own, names in groups.items()]
+    lines = []
+    for loss, names in groups.items():
+        texts = [
+            _join_arms(table, names),
+            str(loss.n),
+            f"{loss.loss:.2f}",
+            f"{loss.floor:.2f}",
+            f"{loss.below:.2f}",
+            f"{loss.left} of {loss.n}" + (f", {loss.memorized} memorized" if loss.memorized else ""),
+            _format_span(loss.steps),
+            _format_span(loss.tokens),
+            NONE if loss.fall is None else f"{loss.falling} of {loss.n} ({loss.fall:.2f})",
+        ]
+        lines.append([Text(text, arm=names[0] if len(names) == 1 else None) for text in texts])
     header = ["arm", "n", "own loss", "trivial floor", "nats below", "left it", "at step", "tokens", "still falling"]
+    held_out = _join_arms(table, [arm.name for arm in table.arms if arm.own and arm.own.held_out])
+    written = _join_arms(table, [arm.name for arm in table.arms if arm.own and arm.own.written])
+    same = f"; in {held_out} it is the loss of the held-out evaluation" if held_out else ""
+    to_the_end = f" (in {written} to the end, because a generator writes ever harder text)" if written else ""
     below = [
-        "Own loss: the loss on held-out text under the arm's own input format and noise, in nats"
-        f"{_list_held_out(table)}. Trivial floor: the loss of a model that knows only how frequent tokens are and what "
-        f"kind their neighbors are. Left it: runs that were more than {LEFT:.0%} below the floor at some point"
-        f"{_list_written(table)}; "
+        f"Own loss: the loss on held-out text under the arm's own input format and noise, in nats{same}. "
+        "Trivial floor: the loss of a model that knows only how frequent tokens are and what kind their neighbors are. "
+        f"Left it: runs that were more than {LEFT:.0%} below the floor at some point{to_the_end}; "
         "memorized: other runs that ended that far above their first loss, because they memorized their training "
         f"text. Still falling: runs whose loss fell by more than {FALLING} nats over the last quarter of their tokens, "
         "and the mean fall.",
@@ -283,36 +305,9 @@ def _make_own(table: Table) -> Block:
     return Block("Pre-training of each arm", header, lines, below)
 
 
-def _list_held_out(table: Table) -> str:
-    same = [arm.name for arm in table.arms if arm.own is not None and arm.own.held_out]
-    return f"; in {_join_arms(table, same)} it is the loss of the held-out evaluation" if same else ""
-
-
-def _list_written(table: Table) -> str:
-    written = [arm.name for arm in table.arms if arm.own is not None and arm.own.written]
-    return (
-        f" (in {_join_arms(table, written)} to the end, because a generator writes ever harder text)" if written else ""
-    )
-
-
 def _join_arms(table: Table, names: Sequence[str]) -> str:
     """The names of arms, or `all arms`."""
     return "all arms" if len(names) == len(table.arms) > 1 else ", ".join(names)
-
-
-def _make_own_line(table: Table, names: Sequence[str], own: OwnLoss) -> list[Text]:
-    texts = [
-        str(own.n),
-        f"{own.loss:.2f}",
-        f"{own.floor:.2f}",
-        f"{own.below:.2f}",
-        f"{own.left} of {own.n}" + (f", {own.memorized} memorized" if own.memorized else ""),
-        _format_span(own.steps),
-        _format_span(own.tokens),
-        NONE if own.fall is None else f"{own.falling} of {own.n} ({own.fall:.2f})",
-    ]
-    arm = names[0] if len(names) == 1 else None
-    return [Text(text, arm=arm) for text in (_join_arms(table, names), *texts)]
 
 
 def _format_span(span: tuple[int, int] | None) -> str:
@@ -320,38 +315,26 @@ def _format_span(span: tuple[int, int] | None) -> str:
     return NONE if span is None else " to ".join(f"{value:,}" for value in dict.fromkeys(span))
 
 
-def _make_estimate(found: Estimate | None) -> Text:
-    return Text(NONE) if found is None else _make_ends(found.value, found.ci_low, found.ci_high, 100.0)
-
-
-def _make_ends(value: float, low: float | None, high: float | None, unit: float = 1.0) -> Text:
-    decimals = 1 if unit == 100.0 else 2
-    ends = "" if low is None or high is None else f" [{low * unit:.{decimals}f}, {high * unit:.{decimals}f}]"
-    return Text(f"{value * unit:.{decimals}f}{ends}")
-
-
 def _make_orders(table: Table) -> Block:
     """How well our order of the arms agrees with the paper's."""
-    lines = [_make_order(table.paper.table, row) for row in table.paper.orders] if table.paper else []
+    paper = table.paper
+    lines = (
+        []
+        if paper is None
+        else [
+            [
+                Text(row.column),
+                Text(row.metric, paper=paper.table),
+                Text(", ".join(row.arms)),
+                Text(_format_estimate(row.tau, row.ci_low, row.ci_high)),
+                Text(str(row.n)),
+            ]
+            for row in paper.orders
+        ]
+    )
     below = ["Kendall's tau: 1 is the paper's order, -1 its reverse; [95% interval over seeds]."]
     header = ["column", "the paper's metric", "arms", "tau", "n"]
     return Block("Order of the arms, ours and the paper's", header, lines, below, left=3)
-
-
-def _make_order(paper: str, row: OrderRow) -> list[Text]:
-    tau = _make_ends(row.tau, row.ci_low, row.ci_high)
-    return [Text(row.column), Text(row.metric, paper=paper), Text(", ".join(row.arms)), tau, Text(str(row.n))]
-
-
-def _describe_paper(table: Table) -> list[str]:
-    """The source and the setting of the paper's numbers, the arms of its rows, and caveats about them."""
-    paper = table.paper
-    if paper is None:
-        return []
-    rows = "; ".join(f"{arm.name} is '{paper.rows[arm.name]}'" for arm in table.arms if arm.name in paper.rows)
-    named = [f"In the paper, {rows}."] if rows else []
-    flags = [f"Flag: {flag.rstrip('.')}." for flag in paper.flags]
-    return [f"Paper: {paper.source}; {paper.setting.rstrip('.')}.", *named, *flags]
 
 
 def make_evidence(table: Table, claim: ClaimRow) -> Block:
@@ -368,31 +351,28 @@ def make_evidence(table: Table, claim: ClaimRow) -> Block:
         "n",
         "verdict",
     ]
-    lines = [_make_contrast(table, found) for found in claim.contrasts]
-    if table.paper and any(found.published is not None for found in claim.contrasts):
+    lines = []
+    for row in claim.contrasts:
+        column = row.column
+        texts = [
+            column,
+            row.pair,
+            format_number(table, column, row.difference, 1, sign=True),
+            format_interval(table, column, row.ci_low, row.ci_high, 1, space="") or NONE,
+            format_level(row.level),
+            format_number(table, column, row.margin, 1),
+            format_p(row.p),
+            format_p(row.p_holm),
+            str(row.n),
+            row.verdict + (f" ({row.reason})" if row.reason else ""),
+        ]
+        lines.append([Text(text, arm=row.arm if at in (1, 2, 3, 4) else None) for at, text in enumerate(texts)])
+    if table.paper and any(row.published is not None for row in claim.contrasts):
         header.insert(5, "the paper's difference")
-        for line, found in zip(lines, claim.contrasts, strict=True):
-            value = format_number(table, found.column, found.published, sign=True)
+        for line, row in zip(lines, claim.contrasts, strict=True):
+            value = format_number(table, row.column, row.published, sign=True)
             line.insert(5, Text(value, paper=None if value == NONE else table.paper.table))
     return Block(claim.text, header, lines, [_READ], left=2, last=1)
-
-
-def _make_contrast(table: Table, found: ContrastRow) -> list[Text]:
-    column = found.column
-    reason = f" ({found.reason})" if found.reason else ""
-    texts = [
-        column,
-        found.pair,
-        format_number(table, column, found.difference, 1, sign=True),
-        format_interval(table, column, found.ci_low, found.ci_high, 1, space="") or NONE,
-        format_level(found.level),
-        format_number(table, column, found.margin, 1),
-        format_p(found.p),
-        format_p(found.p_holm),
-        str(found.n),
-        found.verdict + reason,
-    ]
-    return [Text(text, arm=found.arm if at in (1, 2, 3, 4) else None) for at, text in enumerate(texts)]
 
 
 def format_level(level: float | None) -> str:
@@ -410,14 +390,14 @@ def compare_costs(table: Table, claim: ClaimRow) -> list[str]:
     matched = table.budget.matched
     unequal = matched == UNMATCHED or table.scale == TRIAL
     equal = "" if unequal else f"at equal {'FLOPs' if matched == 'flops' else matched}, "
-    found = []
+    comparisons = []
     for arm, versus in dict.fromkeys((row.arm, row.versus) for row in claim.contrasts):
-        own, other = (table.budget.arms.get(name, {}) for name in (arm, versus))
-        ratios = {unit: own[key] / other[key] for unit, key in _COSTS if own.get(key) and other.get(key)}
+        first, second = (table.budget.arms.get(name, {}) for name in (arm, versus))
+        ratios = {unit: first[key] / second[key] for unit, key in _COSTS if first.get(key) and second.get(key)}
         unlike = [f"{ratio:.2f} times the {unit}" for unit, ratio in ratios.items() if abs(math.log(ratio)) > _ALIKE]
         if unlike:
-            found.append(f"{equal}{arm} used {' and '.join(unlike)} of {versus}")
-    return found
+            comparisons.append(f"{equal}{arm} used {' and '.join(unlike)} of {versus}")
+    return comparisons
 
 
 def describe_budget(table: Table) -> str:
@@ -432,17 +412,18 @@ def describe_budget(table: Table) -> str:
     used = {arm: f"{values[key]:,.0f}" for arm, values in spent.items() if key in values}
     alike = len(used) == len(table.arms) and len(set(used.values())) == 1
     parts = [f"{next(iter(used.values()))} by all arms"] if alike else [" ".join(pair) for pair in used.items()]
-    differing = budget.matched == UNMATCHED
-    matched = "Budgets differ by design" if differing else f"Matched {budget.matched} (within 1%)"
+    unmatched = budget.matched == UNMATCHED
+    matched = "Budgets differ by design" if unmatched else f"Matched {budget.matched} (within 1%)"
     return f"{matched}. Used: {'; '.join(parts)}."
 
 
 def describe_arms(table: Table) -> list[str]:
     """One line per arm: the config keys in which it differs from the baseline."""
     lines = []
-    for arm in (row.name for row in table.arms if row.name in table.audit.differences and row.name != table.baseline):
-        changes = "; ".join(describe_changes(table.audit.differences[arm]))
-        lines.append(f"{arm} differs from the baseline in {changes or 'nothing'}.")
+    for arm in table.arms:
+        if arm.name in table.audit.differences and arm.name != table.baseline:
+            changes = "; ".join(describe_changes(table.audit.differences[arm.name]))
+            lines.append(f"{arm.name} differs from the baseline in {changes or 'nothing'}.")
     return lines
 
 

@@ -24,7 +24,7 @@ MARKS = {REPRODUCED: ("✓", "green"), CONTRADICTED: ("✗", "red"), EQUIVALENT:
 OPEN = ("?", "yellow")
 ANCHORS = ("from scratch", "bag of words")  # of those that a table may have
 GAP = 2  # between columns
-OWN = "init --text my/books --task my/trec --compare masking.rate=0.15,0.4"
+NEXT = "init --text my/books --task my/trec --compare masking.rate=0.15,0.4"
 
 
 def print_brief(table: Table, out: Path, step: str | None) -> None:
@@ -57,7 +57,7 @@ def _list_parts(table: Table, out: Path, step: str | None, width: int) -> Iterat
     yield fill(f"Evidence, notes and audit: {out / 'table.md'}; pictures: {out / 'plot.png'}, effects.png", width)
     program = "paribus" if shutil.which("paribus") else sys.argv[0]
     if step is None:
-        yield f"Next, the same for your own text and task:\n  {program} {OWN}"
+        yield f"Next, the same for your own text and task:\n  {program} {NEXT}"
     elif not step.startswith("paribus "):
         yield fill(f"Next: {step}", width)
     else:
@@ -75,7 +75,7 @@ def _make_grid(table: Table, width: int) -> Grid:
     shown = [("arm", names), ("n", [NONE if row.n is None else str(row.n) for row in rows])]
     for column in _choose_columns(table):
         arrow = "↑" if table.about[column].higher_is_better else "↓"
-        cells = [_write(table, column, row.metrics.get(column)) for row in rows]
+        cells = [_format_cell(table, column, row.metrics.get(column)) for row in rows]
         shown.append((f"{column.removesuffix('/accuracy')} {arrow}", cells))
     for name in dict.fromkeys([*table.beside.values(), *table.absent.values()]):
         printed = [row.published.get(name) if isinstance(row, ArmRow) else None for row in rows]
@@ -103,7 +103,7 @@ def _choose_columns(table: Table) -> list[str]:
     return [column for column in measured if column in asked or not asked]
 
 
-def _write(table: Table, column: str, cell: Cell | Level | None) -> str:
+def _format_cell(table: Table, column: str, cell: Cell | Level | None) -> str:
     if cell is None:
         return ""
     mean = format_number(table, column, cell.mean)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 from typing import NamedTuple
 
 from paribus.core.errors import UserError
 from paribus.core.stages import FIRST
-from paribus.reports.tables.compare import compare, compare_orders, find_order_metrics, summarize_tasks
+from paribus.reports.tables.compare import compare_orders, find_context, summarize_tasks
 from paribus.reports.tables.design import Design
 from paribus.reports.tables.evidence import Evidence, gather
 from paribus.reports.tables.notes import write_notes
@@ -37,7 +38,7 @@ from paribus.reports.tables.schema import (
 )
 from paribus.runs.record import Record
 from paribus.sweeps.sweep import SCRATCH, TRIAL, UNMATCHED
-from paribus.verdict.claims import Claim, Pair, Sentence
+from paribus.verdict.claims import Claim, Sentence
 from paribus.verdict.contrast import NO_SCRATCH, Contrast
 from paribus.verdict.controls import TOLERANCE, find_plateau, find_stuck, find_unjudged, find_unmatched, is_written
 from paribus.verdict.metrics import (
@@ -83,17 +84,20 @@ def judge_claims(design: Design, records: Sequence[Record], count_seeds: bool = 
     count_seeds: whether to say how many seeds would decide an open claim, which takes most of the time.
     """
     claims, paper, evidence = design.parse_claims(), design.find_paper(), gather(design, records)
-    grown = design.count_looks(evidence.find_seeds(tuple(design.arms)))
-    if grown is not design:
-        design, evidence = grown, gather(grown, records)
+    with_looks = design.count_looks(evidence.find_seeds(tuple(design.arms)))
+    if with_looks is not design:
+        design, evidence = with_looks, gather(with_looks, records)
     if not any(evidence.done(arm) for arm in design.arms):
         mend = f"run `paribus run {design.study} scale={design.scale}` first"
         raise UserError(f"no finished run of {design.study} at scale={design.scale}", mend)
-    _require_matched(design, evidence)
+    _require_equal_budgets(design, evidence)
     measured = [column for column in design.columns if any(evidence.values(arm, column) for arm in design.arms)]
     reasons = {column: find_bar(design, evidence, column, tuple(design.arms)) for column in measured}
-    found = _rule_looks(design, evidence, claims, reasons, count_seeds)
-    rows = (_make_claim(design, evidence, paper, claim, *ruled) for claim, ruled in zip(claims, found, strict=True))
+    decisions = _judge_looks(design, evidence, claims, reasons, count_seeds)
+    rows = (
+        _make_claim(design, evidence, paper, claim, contrasts, outcome)
+        for claim, (contrasts, outcome) in zip(claims, decisions, strict=True)
+    )
     return Verdicts(design, evidence, reasons, tuple(rows))
 
 
@@ -104,8 +108,12 @@ def build_table(design: Design, records: Sequence[Record]) -> Table:
     mapping to the paper's table cannot be read.
     """
     design, evidence, reasons, claims = judge_claims(design, records)
-    paper, columns = design.find_paper(), tuple(reasons)
-    about = {column: _describe(column, reason) for column, reason in reasons.items()}
+    paper, columns, looks, n = design.find_paper(), tuple(reasons), design.looks, len(design.seeds)
+    about = {
+        column: About(not lower_is_better(column), "points" if in_points(column) else "own", reason is None, reason)
+        for column, reason in reasons.items()
+    }
+    pretrained = PRETRAININGS if evidence.count_pretrained() else TUNINGS
     return Table(
         study=design.study,
         title=design.title,
@@ -117,24 +125,18 @@ def build_table(design: Design, records: Sequence[Record]) -> Table:
         anchors=tuple(_make_anchors(design, evidence, columns)),
         aggregate=summarize_tasks(design, evidence),
         claims=claims,
-        looks=_describe_looks(design),
-        replication=_name_replication(design, evidence),
+        looks=None if looks is None else LooksTaken(looks.first, looks.most, n, rounded(looks.level(ALPHA, n))),
+        replication=RUNS if design.foreign else pretrained,
         paper=None if paper is None else _make_paper(design, evidence, paper, columns),
         audit=Audit(tuple(design.varies), **design.audit),
         tuning=design.tuning.to_json(),
-        budget=_sum_budgets(design, evidence),
+        budget=_average_budgets(design, evidence),
         notes=write_notes(design, evidence, about, claims),
         sources=() if paper is None else (paper.source,),
     )
 
 
-def _name_replication(design: Design, evidence: Evidence) -> str:
-    if design.foreign:
-        return RUNS
-    return PRETRAININGS if evidence.count_pretrained() else TUNINGS
-
-
-def _require_matched(design: Design, evidence: Evidence) -> None:
+def _require_equal_budgets(design: Design, evidence: Evidence) -> None:
     if design.matched.rpartition(".")[2] not in BUDGETS:
         raise UserError(f"matched: {design.matched} is not a budget", f"known: {', '.join(BUDGETS)}")
     runs = [run for arm in design.arms for run in evidence.done(arm).values()]
@@ -156,16 +158,15 @@ def find_off_budget(design: Design, runs: Iterable[Record]) -> str | None:
     for run in runs:
         seeds.setdefault(run.seed, []).append(run)
         arms.setdefault(run.arm, []).append(run)
-    within = [_compare_spent(seeds[seed], design.matched) for seed in sorted(seeds)]
-    across = [_compare_seeds(own, design.matched) for own in arms.values()]
-    return next(filter(None, (*within, *across)), None)
-
-
-def _compare_seeds(runs: Sequence[Record], matched: str) -> str | None:
-    """Which runs of an arm differ by more than 1% in what is matched and in every unit that all record, or None."""
-    units = [unit for unit in BUDGETS if all(find_spent(run, unit) is not None for run in runs)]
-    alike = any(_compare_spent(runs, unit) is None for unit in units)
-    return None if alike else _compare_spent(runs, matched)
+    for _, group in sorted(seeds.items()):
+        if why := _compare_spent(group, design.matched):
+            return why
+    for group in arms.values():
+        units = [unit for unit in BUDGETS if all(find_spent(run, unit) is not None for run in group)]
+        alike = any(_compare_spent(group, unit) is None for unit in units)
+        if not alike and (why := _compare_spent(group, design.matched)):
+            return why
+    return None
 
 
 def _compare_spent(runs: Sequence[Record], unit: str) -> str | None:
@@ -180,7 +181,7 @@ def find_spent(run: Record, matched: str) -> float | None:
     """
     stage, _, unit = matched.rpartition(".")
     stages = run.further.get("stages", [{"stage": FIRST, "budget": run.budget}])
-    budgets = {own["stage"]: own["budget"] for own in stages}
+    budgets = {each["stage"]: each["budget"] for each in stages}
     spent = (budgets.get(stage, {}) if stage else run.budget).get(BUDGETS.get(unit, unit))
     return None if spent is None or (stage and not spent) else float(spent)
 
@@ -198,34 +199,73 @@ def find_bar(
         return None
     losses = {arm: list(_select(evidence.values(arm, f"{prefix}loss"), seeds).values()) for arm in arms}
     unigrams = {arm: evidence.anchors(arm, f"{prefix}loss").get("unigram", {}) for arm in arms}
-    return find_plateau(losses, {arm: mean_sd(list(own.values()))[0] for arm, own in unigrams.items() if own})
-
-
-def _describe(column: str, reason: str | None) -> About:
-    return About(not lower_is_better(column), "points" if in_points(column) else "own", reason is None, reason)
+    return find_plateau(losses, {arm: mean_sd(list(values.values()))[0] for arm, values in unigrams.items() if values})
 
 
 def _make_arm(design: Design, evidence: Evidence, paper: PublishedTable | None, arm: str, reasons: Reasons) -> ArmRow:
-    found = {column: values for column in reasons if (values := evidence.values(arm, column))}
+    versus_baseline = {}
+    for column in reasons if arm != design.baseline else ():
+        paired = pair_seeds(evidence.values(arm, column), evidence.values(design.baseline, column))
+        n, mean, _, low, high = paired.summary
+        if mean is not None:
+            versus_baseline[column] = Difference(mean, low, high, paired.p, n)
+    row = design.published.get("rows", {}).get(arm)
+    printed = {} if paper is None or row is None else paper.row(row).values
     return ArmRow(
         name=arm,
         overrides=tuple(design.arms[arm]),
         n=len(evidence.done(arm)),
         status=_summarize_status(design, evidence, arm),
-        metrics={column: _make_cell(values) for column, values in found.items()},
-        versus_baseline={} if arm == design.baseline else _subtract_baseline(design, evidence, arm, tuple(reasons)),
+        metrics={column: _make_cell(values) for column in reasons if (values := evidence.values(arm, column))},
+        versus_baseline=versus_baseline,
         best=tuple(c for c in reasons if reasons[c] is None and _is_best(design, evidence, arm, c)),
-        published=_find_printed(design, paper, arm),
+        published={
+            metric: Printed(float(value), paper.source, "" if str(value) == str(float(value)) else str(value))
+            for metric, value in printed.items()
+            if paper is not None and value is not None
+        },
         runs=tuple(
             RunRow(seed, run.status, run.signature, run.wandb_id, run.error)
             for seed, run in sorted(evidence.runs.get(arm, {}).items())
         ),
         reason=design.absent.get(arm, ""),
-        own=_summarize_own(evidence, arm),
+        own=_summarize_own_loss(evidence, arm),
     )
 
 
-def _summarize_own(evidence: Evidence, arm: str) -> OwnLoss | None:
+def _summarize_status(design: Design, evidence: Evidence, arm: str) -> str:
+    """done, failed, diverged, missing, not run, or partial if some seeds are done and others are not."""
+    if arm in design.absent:
+        return "not run"
+    runs = evidence.runs.get(arm, {})
+    states = {run.status for run in runs.values()} | {"missing" for _ in design.find_missing(arm, runs)}
+    if len(states) == 1:
+        return states.pop()
+    if "done" in states:
+        return "partial"
+    return "diverged" if "diverged" in states else "failed" if "failed" in states else "missing"
+
+
+def _make_cell(values: Mapping[int, float]) -> Cell:
+    _, mean, sd, low, high = summarize(list(values.values()))
+    assert mean is not None
+    return Cell(mean, sd, low, high, tuple(values.values()), tuple(values))
+
+
+def _is_best(design: Design, evidence: Evidence, arm: str, column: str) -> bool:
+    """Whether the paired interval against every other arm lies on the better side of zero."""
+    others = [other for other in design.arms if other != arm and evidence.values(other, column)]
+    for other in others:
+        paired = pair_seeds(evidence.values(arm, column), evidence.values(other, column))
+        low, high = paired.summary.ci_low, paired.summary.ci_high
+        if low is None or high is None or paired.p is None:
+            return False
+        if not (high < 0.0 if lower_is_better(column) else low > 0.0):
+            return False
+    return bool(others)
+
+
+def _summarize_own_loss(evidence: Evidence, arm: str) -> OwnLoss | None:
     """The loss of an arm's pre-trainings on their own noise; None if no run measured it."""
     runs = list(evidence.own(arm).values())
     if not runs:
@@ -249,77 +289,14 @@ def _summarize_own(evidence: Evidence, arm: str) -> OwnLoss | None:
     )
 
 
-def _summarize_status(design: Design, evidence: Evidence, arm: str) -> str:
-    """done, failed, diverged, missing, not run, or partial if some seeds are done and others are not."""
-    if arm in design.absent:
-        return "not run"
-    runs = evidence.runs.get(arm, {})
-    states = {run.status for run in runs.values()} | {"missing" for _ in design.find_missing(arm, runs)}
-    if len(states) == 1:
-        return states.pop()
-    if "done" in states:
-        return "partial"
-    return "diverged" if "diverged" in states else "failed" if "failed" in states else "missing"
-
-
-def _describe_looks(design: Design) -> LooksTaken | None:
-    if design.looks is None:
-        return None
-    looks, n = design.looks, len(design.seeds)
-    return LooksTaken(looks.first, looks.most, n, rounded(looks.level(ALPHA, n)))
-
-
-def _make_cell(values: Mapping[int, float]) -> Cell:
-    _, mean, sd, low, high = summarize(list(values.values()))
-    assert mean is not None
-    return Cell(mean, sd, low, high, tuple(values.values()), tuple(values))
-
-
-def _subtract_baseline(design: Design, evidence: Evidence, arm: str, columns: Sequence[str]) -> dict[str, Difference]:
-    found = {}
-    for column in columns:
-        paired = pair_seeds(evidence.values(arm, column), evidence.values(design.baseline, column))
-        n, mean, _, low, high = paired.summary
-        if mean is not None:
-            found[column] = Difference(mean, low, high, paired.p, n)
-    return found
-
-
-def _is_best(design: Design, evidence: Evidence, arm: str, column: str) -> bool:
-    """Whether the paired interval against every other arm lies on the better side of zero."""
-    others = [other for other in design.arms if other != arm and evidence.values(other, column)]
-    return bool(others) and all(_is_better(evidence, arm, other, column) for other in others)
-
-
-def _is_better(evidence: Evidence, arm: str, other: str, column: str) -> bool:
-    paired = pair_seeds(evidence.values(arm, column), evidence.values(other, column))
-    low, high = paired.summary.ci_low, paired.summary.ci_high
-    if low is None or high is None or paired.p is None:
-        return False
-    return high < 0.0 if lower_is_better(column) else low > 0.0
-
-
-def _find_printed(design: Design, paper: PublishedTable | None, arm: str) -> dict[str, Printed]:
-    """The paper's own numbers of this arm's row, under the paper's metric names."""
-    row = design.published.get("rows", {}).get(arm)
-    if paper is None or row is None:
-        return {}
-    values = paper.row(row).values.items()
-    return {
-        name: Printed(float(value), paper.source, "" if str(value) == str(float(value)) else str(value))
-        for name, value in values
-        if value is not None
-    }
-
-
 def _make_paper(design: Design, evidence: Evidence, paper: PublishedTable, columns: Sequence[str]) -> Paper:
     """Which of the paper's metrics are printed beside our columns, beside columns that were not run, and on their own.
 
     Our loss on our text is not comparable with the paper's loss on its text: below the scale that has the paper's text
     too, only the paper's task scores are printed beside ours.
     """
-    mapped = find_order_metrics(design).items()
-    alike = {column: metric for column, metric in mapped if is_task(column) or design.scale == "paper"}
+    mapped: Mapping[str, str] = design.published.get("metrics", {})
+    alike = {column: metric for column, metric in mapped.items() if is_task(column) or design.scale == "paper"}
     beside = {column: metric for column, metric in alike.items() if column in columns}
     absent = {column: metric for column, metric in alike.items() if column not in columns}
     rows = design.published.get("rows", {})
@@ -340,53 +317,53 @@ def _make_paper(design: Design, evidence: Evidence, paper: PublishedTable, colum
 
 def _make_anchors(design: Design, evidence: Evidence, columns: Sequence[str]) -> list[AnchorRow]:
     """Rows without pre-training: the same model from scratch, then what needs no neural model at all."""
-    asked = [column for column in columns if is_controlled(column)]
-    scratch = {column: _make_cell(values) for column in asked if (values := evidence.values(SCRATCH, column))}
+    controlled = [column for column in columns if is_controlled(column)]
+    scratch = {column: _make_cell(values) for column in controlled if (values := evidence.values(SCRATCH, column))}
     rows = [AnchorRow("from scratch", len(evidence.done(SCRATCH)), scratch)] if scratch else []
-    found = {arm: {column: evidence.anchors(arm, column) for column in columns} for arm in design.arms}
-    for key in dict.fromkeys(name for own in found.values() for values in own.values() for name in values):
-        groups = _group_alike({arm: {c: own[c].get(key, {}) for c in columns} for arm, own in found.items()})
+    anchors = {arm: {column: evidence.anchors(arm, column) for column in columns} for arm in design.arms}
+    for key in dict.fromkeys(key for arm in anchors for column in columns for key in anchors[arm][column]):
+        groups = _group_alike({arm: {c: anchors[arm][c].get(key, {}) for c in columns} for arm in anchors})
         for arms in groups:
-            pooled = {c: [v for arm in arms for v in found[arm][c].get(key, {}).values()] for c in columns}
-            metrics = {column: Level(rounded(mean_sd(every)[0])) for column, every in pooled.items() if every}
+            pooled = {c: [v for arm in arms for v in anchors[arm][c].get(key, {}).values()] for c in columns}
+            metrics = {column: Level(rounded(mean_sd(values)[0])) for column, values in pooled.items() if values}
             name = ANCHORS.get(key, key.replace("_", " "))
             rows.append(AnchorRow(name if len(groups) == 1 else f"{name} ({', '.join(arms)})", None, metrics))
     return rows
 
 
-def _group_alike(found: Mapping[str, Mapping[str, Mapping[int, float]]]) -> list[list[str]]:
+def _group_alike(anchors: Mapping[str, Mapping[str, Mapping[int, float]]]) -> list[list[str]]:
     """The arms of {arm: {column: {seed: value}}}, with those together that have equal values of all seeds they share.
     Arms without a value are left out.
     """
     groups: list[list[str]] = []
 
     def is_like(arm: str, other: str) -> bool:
-        pairs = [(found[arm][column], found[other][column]) for column in found[arm]]
+        pairs = [(anchors[arm][column], anchors[other][column]) for column in anchors[arm]]
         return all(math.isclose(one[seed], two[seed]) for one, two in pairs for seed in one.keys() & two.keys())
 
-    for arm in found:
-        if any(found[arm].values()):
-            group = next((own for own in groups if is_like(arm, own[0])), None)
+    for arm in anchors:
+        if any(anchors[arm].values()):
+            group = next((arms for arms in groups if is_like(arm, arms[0])), None)
             groups.append([arm]) if group is None else group.append(arm)
     return groups
 
 
-def _rule_looks(
+def _judge_looks(
     design: Design, evidence: Evidence, claims: Sequence[Claim], reasons: Reasons, count_seeds: bool
 ) -> list[tuple[list[Contrast], Outcome]]:
     """Each claim's contrasts and verdict at the look that decided it, or else at the last one."""
     looks, most = design.looks, len(design.seeds)
-    found: dict[int, tuple[list[Contrast], Outcome]] = {}
+    decisions: dict[int, tuple[list[Contrast], Outcome]] = {}
     for n in (None,) if looks is None else range(min(looks.first, most), most + 1):
         seeds = None if n is None else design.seeds[:n]
         groups = [_make_contrasts(design, evidence, claim, reasons, seeds) for claim in claims]
         outcomes = rule(groups, looks, count_seeds and n in (None, most))
         for at, (group, outcome) in enumerate(zip(groups, outcomes, strict=True)):
-            if at in found and find_word(found[at][1].verdict).decides:
+            if at in decisions and find_word(decisions[at][1].verdict).decides:
                 continue
             early = n is not None and n < most and find_word(outcome.verdict).decides
-            found[at] = group, replace(outcome, reason=f"at the look after {n} seeds") if early else outcome
-    return [found[at] for at in range(len(claims))]
+            decisions[at] = group, replace(outcome, reason=f"at the look after {n} seeds") if early else outcome
+    return [decisions[at] for at in range(len(claims))]
 
 
 def _make_claim(
@@ -394,16 +371,16 @@ def _make_claim(
     evidence: Evidence,
     paper: PublishedTable | None,
     claim: Claim,
-    group: Sequence[Contrast],
+    contrasts: Sequence[Contrast],
     outcome: Outcome,
 ) -> ClaimRow:
     sentence = design.sentences.get(claim.text, Sentence())
     asked = len(design.carrying if claim.columns is None else claim.columns)
-    measured = len({contrast.column for contrast in group if contrast.paired.differences})
-    below = find_below(design, evidence, [contrast.column for contrast in group if contrast.paired.differences])
+    with_values = [contrast.column for contrast in contrasts if contrast.paired.differences]
+    measured, below = len(set(with_values)), find_below(design, evidence, with_values)
     rows = (
         _make_contrast_row(design, evidence, paper, contrast, ruling)
-        for contrast, ruling in zip(group, outcome.rulings, strict=True)
+        for contrast, ruling in zip(contrasts, outcome.rulings, strict=True)
     )
     return ClaimRow(
         claim.text,
@@ -430,7 +407,7 @@ def find_below(design: Design, evidence: Evidence, columns: Sequence[str]) -> tu
         return mean_sd(list(linear.values()))[0] - mean_sd(list(values.values()))[0] if linear else -math.inf
 
     def is_below(column: str) -> bool:
-        leads = [lead(arm, column, own) for arm in design.arms if (own := evidence.values(arm, column))]
+        leads = [lead(arm, column, values) for arm in design.arms if (values := evidence.values(arm, column))]
         return bool(leads) and not lower_is_better(column) and min(leads) > 0.0
 
     averaged = evidence.find_averaged() if MEAN in columns and not is_below(MEAN) else ()
@@ -441,33 +418,30 @@ def _make_contrasts(
     design: Design, evidence: Evidence, claim: Claim, reasons: Reasons, seeds: Sequence[int] | None
 ) -> list[Contrast]:
     """All pairs of a claim on its columns that were measured at this scale; over these seeds, or all of them."""
-    about = design.carrying if claim.columns is None else claim.columns
-
-    def find_reason(column: str, arms: Pair) -> str | None:
-        both = (arms.arm, arms.versus)
-        courses = {arm: [course.stuck for course in evidence.courses(arm, seeds)] for arm in both}
-        unjudged = [arm for arm in both if arm in evidence.unjudged]
-        return find_bar(design, evidence, column, both, seeds) or find_unjudged(unjudged) or find_stuck(courses)
 
     def find_gain(column: str, arm: str) -> Paired | None:
         if arm in design.references.values():
             return None
         return _pair(evidence, arm, design.references.get(arm, SCRATCH), column, seeds)
 
-    return [
-        Contrast(
+    contrasts = []
+    columns = design.carrying if claim.columns is None else claim.columns
+    for column, pair in product(filter(reasons.__contains__, columns), claim.pairs):
+        arm, versus = pair.arm, pair.versus
+        unjudged = [name for name in (arm, versus) if name in evidence.unjudged]
+        stuck = {name: [course.stuck for course in evidence.courses(name, seeds)] for name in (arm, versus)}
+        bar = find_bar(design, evidence, column, (arm, versus), seeds)
+        contrast = Contrast(
             column,
-            arms,
+            pair,
             claim.margin(column),
-            _pair(evidence, arms.arm, arms.versus, column, seeds),
-            find_reason(column, arms),
-            "; ".join(f"{arm}: {design.absent[arm]}" for arm in (arms.arm, arms.versus) if arm in design.absent),
-            (find_gain(column, arms.arm), find_gain(column, arms.versus)) if is_controlled(column) else None,
+            _pair(evidence, arm, versus, column, seeds),
+            bar or find_unjudged(unjudged) or find_stuck(stuck),
+            absent="; ".join(f"{name}: {design.absent[name]}" for name in (arm, versus) if name in design.absent),
+            gains=(find_gain(column, arm), find_gain(column, versus)) if is_controlled(column) else None,
         )
-        for column in about
-        if column in reasons
-        for arms in claim.pairs
-    ]
+        contrasts.append(contrast)
+    return contrasts
 
 
 def _pair(evidence: Evidence, arm: str, versus: str, column: str, seeds: Sequence[int] | None) -> Paired:
@@ -481,7 +455,7 @@ def _select(values: Mapping[int, float], seeds: Sequence[int] | None) -> Mapping
 def _make_contrast_row(
     design: Design, evidence: Evidence, paper: PublishedTable | None, contrast: Contrast, ruling: Ruling
 ) -> ContrastRow:
-    summary, comparison = contrast.paired.summary, compare(design, evidence, paper, contrast)
+    summary, context = contrast.paired.summary, find_context(design, evidence, paper, contrast)
     return ContrastRow(
         column=contrast.column,
         arm=contrast.pair.arm,
@@ -502,21 +476,20 @@ def _make_contrast_row(
         seeds_range=ruling.range,
         detectable=ruling.detectable,
         reason=ruling.reason,
-        published=comparison.published,
-        equivalence=comparison.equivalence,
-        ci_bootstrap=comparison.ci_bootstrap,
-        components=comparison.components,
+        published=context.published,
+        equivalence=context.equivalence,
+        ci_bootstrap=context.ci_bootstrap,
+        components=context.components,
     )
 
 
-def _sum_budgets(design: Design, evidence: Evidence) -> Budget:
+def _average_budgets(design: Design, evidence: Evidence) -> Budget:
     """What each arm really used, as means over its finished runs."""
     arms: dict[str, dict[str, float]] = {}
     for arm in design.arms:
-        budgets = [run.budget for run in evidence.done(arm).values()]
-        spent = {key: [float(budget[key]) for budget in budgets if key in budget] for key in SPENT}
-        if design.matched not in BUDGETS:
-            own = (find_spent(run, design.matched) for run in evidence.done(arm).values())
-            spent[design.matched] = [value for value in own if value is not None]
+        runs = list(evidence.done(arm).values())
+        spent = {key: [float(run.budget[key]) for run in runs if key in run.budget] for key in SPENT}
+        if design.matched not in BUDGETS:  # that of a stage
+            spent[design.matched] = [value for run in runs if (value := find_spent(run, design.matched)) is not None]
         arms[arm] = {key: rounded(mean_sd(values)[0]) for key, values in spent.items() if values}
     return Budget(design.matched, TOLERANCE, arms)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from paribus.reports.tables.design import Design
 from paribus.reports.tables.evidence import Evidence
 from paribus.reports.tables.schema import Aggregate, Equivalence, Estimate, OrderRow, OverallRow, Spread
-from paribus.verdict import resampling
 from paribus.verdict.contrast import Contrast
 from paribus.verdict.metrics import MEAN, POINT, in_points, is_task
 from paribus.verdict.published import PublishedTable
-from paribus.verdict.resampling import ENOUGH, bca
+from paribus.verdict.resampling import ENOUGH, bca, compare_order
 from paribus.verdict.statistics import (
     Summary,
     find_components,
@@ -26,7 +24,7 @@ from paribus.verdict.statistics import (
 _PERCENT = 1.5  # a published accuracy above this is printed in percent
 
 
-class Comparison(NamedTuple):
+class ContrastContext(NamedTuple):
     """Of a contrast: the published effect in our unit, intervals of other kinds, the components of its spread."""
 
     published: float | None
@@ -35,28 +33,24 @@ class Comparison(NamedTuple):
     components: Spread | None
 
 
-def compare(design: Design, evidence: Evidence, paper: PublishedTable | None, contrast: Contrast) -> Comparison:
+def find_context(
+    design: Design, evidence: Evidence, paper: PublishedTable | None, contrast: Contrast
+) -> ContrastContext:
     """What is printed beside a contrast."""
     values = contrast.paired.differences
     test = tost(values, contrast.margin) if contrast.margin > 0.0 else None
     interval = bca(values) if len(values) >= ENOUGH else None
-    return Comparison(
+    return ContrastContext(
         _find_published_effect(design, paper, contrast),
         None if test is None else Equivalence(*test),
         None if interval is None else (interval.low, interval.high),
-        _split_spread(_subtract_nested(evidence, contrast)),
+        _split_spread(evidence, contrast),
     )
-
-
-def find_order_metrics(design: Design) -> Mapping[str, str]:
-    """{our column: the paper's metric} as the sweep file maps them."""
-    mapped: Mapping[str, str] = design.published.get("metrics", {})
-    return mapped
 
 
 def _find_published_effect(design: Design, paper: PublishedTable | None, contrast: Contrast) -> float | None:
     """The paper's own difference between the two rows, in the unit of our column; None if it prints none."""
-    metric = find_order_metrics(design).get(contrast.column)
+    metric = design.published.get("metrics", {}).get(contrast.column)
     rows = design.published.get("rows", {})
     if paper is None or metric is None or not {contrast.pair.arm, contrast.pair.versus} <= rows.keys():
         return None
@@ -67,28 +61,25 @@ def _find_published_effect(design: Design, paper: PublishedTable | None, contras
     return rounded((first - second) * (POINT if percent else 1.0))
 
 
-def _subtract_nested(evidence: Evidence, contrast: Contrast) -> list[list[float]]:
+def _split_spread(evidence: Evidence, contrast: Contrast) -> Spread | None:
+    """Where the spread of a task's differences comes from: pre-training or fine-tuning."""
     if not is_task(contrast.column):
-        return []
+        return None
     first, second = (evidence.nested(arm, contrast.column) for arm in (contrast.pair.arm, contrast.pair.versus))
-    return subtract_nested(first, second)
-
-
-def _split_spread(groups: Sequence[Sequence[float]]) -> Spread | None:
-    found = find_components(groups)
-    return None if found is None else Spread(*map(rounded, (*found, found.narrower)))
+    components = find_components(subtract_nested(first, second))
+    return None if components is None else Spread(*map(rounded, (*components, components.narrower)))
 
 
 def compare_orders(design: Design, evidence: Evidence, paper: PublishedTable) -> list[OrderRow]:
     """Kendall's tau between both orders of the arms, for each column that the sweep maps to a metric of the paper."""
-    found = []
-    for column, metric in find_order_metrics(design).items():
+    rows = []
+    for column, metric in design.published.get("metrics", {}).items():
         printed = {arm: paper.row(row).values.get(metric) for arm, row in design.published.get("rows", {}).items()}
         numbers = {arm: float(value) for arm, value in printed.items() if value is not None}
         ours = {arm: evidence.values(arm, column) for arm in design.arms}
-        if (one := resampling.compare_order(ours, numbers)) is not None:
-            found.append(OrderRow(column, metric, one.arms, one.n, one.tau, *(one.interval or (None, None))))
-    return found
+        if (order := compare_order(ours, numbers)) is not None:
+            rows.append(OrderRow(column, metric, order.arms, order.n, order.tau, *(order.interval or (None, None))))
+    return rows
 
 
 def summarize_tasks(design: Design, evidence: Evidence) -> Aggregate | None:
@@ -99,18 +90,15 @@ def summarize_tasks(design: Design, evidence: Evidence) -> Aggregate | None:
     columns = evidence.find_averaged()
     if len({column.rpartition("/")[0] for column in columns}) < 2:
         return None
-    found = {arm: values for arm in design.arms if (values := evidence.values(arm, MEAN))}
-    base = found.get(design.baseline, {})
-    rows = (_summarize_arm(arm, values, {} if arm == design.baseline else base) for arm, values in found.items())
+    rows = []
+    for arm in design.arms:
+        if values := evidence.values(arm, MEAN):
+            mean = _estimate(summarize(list(values.values())))
+            assert mean is not None
+            baseline = {} if arm == design.baseline else evidence.values(design.baseline, MEAN)
+            rows.append(OverallRow(arm, len(values), mean, _estimate(pair_seeds(values, baseline).summary)))
     return Aggregate(columns, tuple(rows))
 
 
-def _summarize_arm(arm: str, values: Mapping[int, float], baseline: Mapping[int, float]) -> OverallRow:
-    gain = pair_seeds(values, baseline).summary
-    mean = _estimate(summarize(list(values.values())))
-    assert mean is not None
-    return OverallRow(arm, len(values), mean, _estimate(gain))
-
-
-def _estimate(found: Summary) -> Estimate | None:
-    return None if found.mean is None else Estimate(found.mean, found.ci_low, found.ci_high)
+def _estimate(summary: Summary) -> Estimate | None:
+    return None if summary.mean is None else Estimate(summary.mean, summary.ci_low, summary.ci_high)

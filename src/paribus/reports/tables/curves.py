@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from paribus.reports.tables.schema import Band
 from paribus.runs.folder import CURVES, STAGES, TUNING, StoredRun
@@ -43,14 +43,19 @@ def read_curves(run: StoredRun, record: Record, averaged: Sequence[str] = ()) ->
 
     A line that cannot be read is left out. `averaged`: the columns that the mean over tasks averages.
     """
-    found: dict[str, Curve] = {}
-    for name, before in _list_stages(record):
-        for metric, curve in _read_stage(run.read_curve_lines(record, name)).items():
-            joined = found.setdefault(metric, Curve([], []))
-            joined.tokens.extend(before + tokens for tokens in curve.tokens)
-            joined.values.extend(curve.values)
-    found |= _read_tuning(run, record)
-    return {name: curve for name, curve in found.items() if curve.tokens} | read_points(record, averaged)
+    curves: dict[str, Curve] = {}
+    for file, before in _list_stages(record):
+        lines = run.read_curve_lines(record, file)
+        tokens_at = {line["step"]: float(line[TOKENS]) for line in lines if TOKENS in line}
+        for metric in dict.fromkeys(name for line in lines for name in line if name.endswith(_SHOWN)):
+            curve = curves.setdefault(metric, Curve([], []))
+            for line in lines:
+                step, value = line.get("step", 0), line.get(metric)
+                if isinstance(value, float) and math.isfinite(value):
+                    curve.tokens.append(before + (tokens_at.get(step) or _interpolate_tokens(step, tokens_at)))
+                    curve.values.append(value)
+    curves |= _read_tuning(run, record)
+    return {name: curve for name, curve in curves.items() if curve.tokens} | read_points(record, averaged)
 
 
 def _list_stages(record: Record) -> list[tuple[str, float]]:
@@ -61,29 +66,27 @@ def _list_stages(record: Record) -> list[tuple[str, float]]:
     return list(zip(files, before, strict=True))
 
 
-def _read_stage(lines: Sequence[dict[str, Any]]) -> dict[str, Curve]:
-    steps = {line["step"]: float(line[TOKENS]) for line in lines if TOKENS in line}
-    shown = [name for name in dict.fromkeys(name for line in lines for name in line) if name.endswith(_SHOWN)]
-    return {name: _make_curve(name, lines, steps) for name in shown}
-
-
 def _read_tuning(run: StoredRun, record: Record) -> dict[str, Curve]:
     """{"task/metric": the mean curve over fine-tuning seeds}; of a point that was written twice the last counts."""
     lines = run.read_curve_lines(record, TUNING)
     kept = {(line.get("task"), line.get("seed"), line.get("step", 0)): line for line in lines}
-    found: dict[str, dict[int, list[tuple[float, float]]]] = {}
+    points: dict[str, dict[int, list[tuple[float, float]]]] = {}  # {metric: {step: (tokens, value) of each seed}}
     for (task, _, step), line in kept.items():
         for name, value in line.get("values", {}).items():
             if math.isfinite(value):
-                found.setdefault(f"{task}/{name}", {}).setdefault(step, []).append((float(line["tokens"]), value))
-    return {name: _average_points([points for _, points in sorted(steps.items())]) for name, steps in found.items()}
+                points.setdefault(f"{task}/{name}", {}).setdefault(step, []).append((float(line["tokens"]), value))
+    curves = {}
+    for metric, steps in points.items():
+        means = [[math.fsum(part) / len(part) for part in zip(*at, strict=True)] for _, at in sorted(steps.items())]
+        curves[metric] = Curve([tokens for tokens, _ in means], [value for _, value in means])
+    return curves
 
 
 def read_points(record: Record, averaged: Sequence[str] = ()) -> dict[str, Curve]:
     """{"task/metric after pre-training": its scores against the tokens of the pre-training, the end included}, and
     "mean after pre-training" if every averaged column has one.
     """
-    found: dict[str, Curve] = {}
+    curves: dict[str, Curve] = {}
     _, before = _list_stages(record)[-1]
     end = int(record.budget.get("input_tokens", 0) - before)
     ends = [TaskPoint(0, end, record.task_runs)] if record.task_points else []
@@ -94,40 +97,26 @@ def read_points(record: Record, averaged: Sequence[str] = ()) -> dict[str, Curve
                 if value is not None and math.isfinite(value):
                     values.setdefault(f"{run.task}/{name}{ON_THE_WAY}", []).append(value)
         for name, scores in values.items():
-            curve = found.setdefault(name, Curve([], []))
+            curve = curves.setdefault(name, Curve([], []))
             curve.tokens.append(before + point.tokens)
             curve.values.append(math.fsum(scores) / len(scores))
-    parts = [found.get(f"{column}{ON_THE_WAY}", Curve([], [])) for column in averaged]
+    parts = [curves.get(f"{column}{ON_THE_WAY}", Curve([], [])) for column in averaged]
     if parts and all(part.tokens and part.tokens == parts[0].tokens for part in parts):
         rows = zip(*(part.values for part in parts), strict=True)
-        found[f"{MEAN}{ON_THE_WAY}"] = Curve(parts[0].tokens, [math.fsum(row) / len(row) for row in rows])
-    return found
+        curves[f"{MEAN}{ON_THE_WAY}"] = Curve(parts[0].tokens, [math.fsum(row) / len(row) for row in rows])
+    return curves
 
 
-def _average_points(points: Sequence[Sequence[tuple[float, float]]]) -> Curve:
-    """The curve of the mean of several ones, given step by step."""
-    means = [[math.fsum(part) / len(part) for part in zip(*step, strict=True)] for step in points]
-    return Curve([tokens for tokens, _ in means], [value for _, value in means])
-
-
-def _make_curve(name: str, lines: Sequence[dict[str, Any]], steps: Mapping[int, float]) -> Curve:
-    points = [(line.get("step", 0), line[name]) for line in lines if name in line]
-    kept = [(step, value) for step, value in points if isinstance(value, float) and math.isfinite(value)]
-    return Curve(
-        [steps.get(step) or _interpolate_tokens(step, steps) for step, _ in kept], [value for _, value in kept]
-    )
-
-
-def _interpolate_tokens(step: int, steps: Mapping[int, float]) -> float:
+def _interpolate_tokens(step: int, tokens_at: Mapping[int, float]) -> float:
     """Tokens read until a step, interpolated between the steps at which they were counted."""
-    if step in steps:
-        return steps[step]
-    known = [0, *sorted(steps)]
+    if step in tokens_at:
+        return tokens_at[step]
+    known = [0, *sorted(tokens_at)]
     at = min(bisect_left(known, step), len(known) - 1)
     if at == 0:
         return 0.0
     before, after = known[at - 1], known[at]
-    low, high = steps.get(before, 0.0), steps[after]
+    low, high = tokens_at.get(before, 0.0), tokens_at[after]
     return low + (high - low) * (step - before) / (after - before)
 
 
@@ -144,8 +133,8 @@ def thin(curve: Curve, points: int = POINTS) -> Curve:
 def average_curves(runs: Runs, arms: Sequence[str]) -> dict[str, dict[str, Band]]:
     """{metric: {arm: the mean curve over seeds}}."""
     return {
-        metric: {arm: average([thin(curve) for curve in found[arm].values()]) for arm in arms if arm in found}
-        for metric, found in sorted(runs.items())
+        metric: {arm: average([thin(curve) for curve in curves[arm].values()]) for arm in arms if arm in curves}
+        for metric, curves in sorted(runs.items())
     }
 
 
@@ -155,12 +144,12 @@ def average_effects(runs: Runs, arms: Sequence[str], baseline: str) -> dict[str,
     no difference in their losses.
     """
     effects: dict[str, dict[str, Band]] = {}
-    for metric, found in sorted(runs.items()):
+    for metric, curves in sorted(runs.items()):
         if not metric.endswith(ON_THE_WAY) and not (metric.startswith(HELD_OUT) and metric.endswith("_loss")):
             continue
         for arm in arms:
-            base = found.get(baseline, {})
-            pairs = [subtract(own, base[seed]) for seed, own in found.get(arm, {}).items() if seed in base]
+            base = curves.get(baseline, {})
+            pairs = [subtract(curve, base[seed]) for seed, curve in curves.get(arm, {}).items() if seed in base]
             shared = [one for one in pairs if one.tokens]
             same = metric.endswith("_loss") and not any(any(one.values) for one in shared)  # one pre-training for both
             if arm != baseline and shared and not same:
@@ -173,12 +162,12 @@ def collect_curves(
     records: Sequence[Record], arms: Sequence[str], roots: Sequence[Path], averaged: Sequence[str] = ()
 ) -> Runs:
     """The curves of finished runs; `averaged`: the columns that the mean over tasks averages."""
-    found: dict[str, dict[str, dict[int, Curve]]] = {}
+    runs: dict[str, dict[str, dict[int, Curve]]] = {}
     for record in records:
         run = find_stored(record, roots) if record.done and record.arm in arms else None
         for metric, curve in (read_curves(run, record, averaged) if run else {}).items():
-            found.setdefault(metric, {}).setdefault(record.arm, {})[record.seed] = curve
-    return found
+            runs.setdefault(metric, {}).setdefault(record.arm, {})[record.seed] = curve
+    return runs
 
 
 def average(curves: Sequence[Curve]) -> Band:

@@ -74,10 +74,10 @@ class Design:
         """Whether the arms may be trained on different texts or tokens; a record's text is that of its last stage."""
         return any(key.replace("/", ".").split(".")[0] in ("corpus", "tokenizer", "stages") for key in self.varies)
 
-    def find_missing(self, arm: str, found: Collection[int]) -> list[int]:
+    def find_missing(self, arm: str, recorded: Collection[int]) -> list[int]:
         """The seeds of an arm that have no record but need one; a settled arm needs none after its last."""
-        ends = [at for at, seed in enumerate(self.seeds, 1) if arm not in self.settled or seed in found]
-        return [seed for seed in self.seeds[: max(ends, default=len(self.seeds))] if seed not in found]
+        ends = [at for at, seed in enumerate(self.seeds, 1) if arm not in self.settled or seed in recorded]
+        return [seed for seed in self.seeds[: max(ends, default=len(self.seeds))] if seed not in recorded]
 
     def count_looks(self, seeds: Sequence[int]) -> Design:
         """The design with one more look for each seed that the user added to the declared ones.

@@ -47,8 +47,8 @@ class Evidence:
             self._read[arm, column] = self._average_tasks(arm)
         if (arm, column) not in self._read:
             read = find_metric(column).read or (lambda run: run.metrics.get(column))
-            found = {seed: read(run) for seed, run in self.done(arm).items()}
-            self._read[arm, column] = {seed: float(value) for seed, value in found.items() if is_number(value)}
+            values = {seed: read(run) for seed, run in self.done(arm).items()}
+            self._read[arm, column] = {seed: float(value) for seed, value in values.items() if is_number(value)}
         return self._read[arm, column]
 
     def find_averaged(self) -> tuple[str, ...]:
@@ -57,9 +57,9 @@ class Evidence:
 
     def _average_tasks(self, arm: str) -> dict[int, float]:
         """The mean over tasks of the seeds that have all of them."""
-        found = [self.values(arm, column) for column in self.find_averaged()]
-        seeds = sorted(set.intersection(*(set(values) for values in found))) if found else []
-        return {seed: math.fsum(values[seed] for values in found) / len(found) for seed in seeds}
+        tasks = [self.values(arm, column) for column in self.find_averaged()]
+        seeds = sorted(set.intersection(*map(set, tasks))) if tasks else []
+        return {seed: math.fsum(values[seed] for values in tasks) / len(tasks) for seed in seeds}
 
     def count_pretrained(self) -> int:
         """How many finished runs have trained at all; the others start from a checkpoint."""
@@ -71,7 +71,7 @@ class Evidence:
 
     def courses(self, arm: str, seeds: Collection[int] | None = None) -> list[Course]:
         """The course of the loss of each run that measured it, for these seeds or for all."""
-        return [read_course(own) for seed, own in self.own(arm).items() if seeds is None or seed in seeds]
+        return [read_course(loss) for seed, loss in self.own(arm).items() if seeds is None or seed in seeds]
 
     def nested(self, arm: str, column: str) -> dict[int, dict[int, float]]:
         """{seed: {fine-tuning seed: value}} of a task's column, for the seeds that `values` has."""
@@ -90,22 +90,25 @@ class Evidence:
         majority. The column `mean` has those that all its tasks have.
         """
         if column == MEAN:
-            own = [self.anchors(arm, task) for task in self.find_averaged()]
-            shared = sorted(set.intersection(*map(set, own))) if own else []
-            seeds = {name: set.intersection(*(set(each[name]) for each in own)) for name in shared}
+            tasks = [self.anchors(arm, task) for task in self.find_averaged()]
+            shared = sorted(set.intersection(*map(set, tasks))) if tasks else []
+            seeds = {name: set.intersection(*(set(task[name]) for task in tasks)) for name in shared}
             return {
-                name: {seed: math.fsum(each[name][seed] for each in own) / len(own) for seed in sorted(seeds[name])}
+                name: {seed: math.fsum(task[name][seed] for task in tasks) / len(tasks) for seed in sorted(seeds[name])}
                 for name in shared
             }
-        found: dict[str, dict[int, float]] = defaultdict(dict)
+        anchors: dict[str, dict[int, float]] = defaultdict(dict)
         for seed, run in self.done(arm).items():
             for name, value in run.baselines.get(column, {}).items():
-                found[name][seed] = float(value)
-        return dict(sorted(found.items()))
+                anchors[name][seed] = float(value)
+        return dict(sorted(anchors.items()))
 
 
 def gather(design: Design, records: Sequence[Record]) -> Evidence:
-    """Sort the records of a study and scale by arm and seed; leave out and note what cannot be trusted."""
+    """Sort the records of a study and scale by arm and seed; leave out and note what cannot be trusted.
+
+    Runs on another text than most are left out unless the text is what the sweep varies.
+    """
     known = (*design.arms, SCRATCH)
     ours = [r for r in records if r.study == design.study and r.scale == design.scale and r.arm in known]
     notes: list[str] = []
@@ -113,44 +116,40 @@ def gather(design: Design, records: Sequence[Record]) -> Evidence:
         beyond = sorted({record.seed for record in ours} - set(design.seeds))
         ours = [record for record in ours if record.seed in design.seeds]
         notes += [f"Left out, because no look includes them: seed {', '.join(map(str, beyond))}."] if beyond else []
+    groups: dict[tuple[str, int], list[Record]] = defaultdict(list)
+    for record in ours:
+        groups[record.arm, record.seed].append(record)
     runs: dict[str, dict[int, Record]] = {}
-    for (arm, seed), group in sorted(_group(ours).items()):
+    for (arm, seed), group in sorted(groups.items()):
         if len(signatures := sorted({record.signature for record in group})) > 1:
             notes.append(f"{arm}/seed{seed} is left out: records with several signatures ({', '.join(signatures)}).")
         else:
-            runs.setdefault(arm, {})[seed] = _choose(group)
-    notes += _drop_foreign_text(design, runs)
+            runs.setdefault(arm, {})[seed] = next((record for record in group if record.done), group[0])
+    if not design.varies_text:
+        for run in find_foreign_text([run for _, seeds in sorted(runs.items()) for _, run in sorted(seeds.items())]):
+            del runs[run.arm][run.seed]
+            notes.append(f"{run.label} is left out: it was trained on a different text than the other runs.")
     tasks = tuple(filter(is_averaged, design.columns))
     evidence = Evidence(runs, (), tasks, _find_unjudged(design, runs))
+    if not evidence.done(design.baseline):
+        notes.append(f"No run of the baseline {design.baseline} is finished: no differences from it.")
     notes += [
-        *_note_baseline(design, evidence),
         *_note_statuses(design, evidence),
         *_note_odd_values(design, evidence),
         *_note_older(design, evidence),
         *_note_precisions(evidence),
-        *_note_unjudged(evidence),
     ]
+    if why := find_unjudged(evidence.unjudged):
+        notes.append(f"{why[0].upper()}{why[1:]}.")
     return replace(evidence, notes=tuple(notes))
 
 
-def _group(records: Sequence[Record]) -> dict[tuple[str, int], list[Record]]:
-    groups: dict[tuple[str, int], list[Record]] = defaultdict(list)
-    for record in records:
-        groups[record.arm, record.seed].append(record)
-    return groups
-
-
-def _choose(group: Sequence[Record]) -> Record:
-    return next((record for record in group if record.done), group[0])
-
-
-def _drop_foreign_text(design: Design, runs: dict[str, dict[int, Record]]) -> list[str]:
-    """Drop runs on another text than most, unless the corpus is what the sweep varies."""
-    every = [run for _, seeds in sorted(runs.items()) for _, run in sorted(seeds.items())]
-    odd = [] if design.varies_text else find_foreign_text(every)
-    for run in odd:
-        del runs[run.arm][run.seed]
-    return [f"{run.label} is left out: it was trained on a different text than the other runs." for run in odd]
+def _find_unjudged(design: Design, runs: Mapping[str, Mapping[int, Record]]) -> tuple[str, ...]:
+    if design.foreign or design.scale == TRIAL:
+        return ()
+    done = [run for seeds in runs.values() for run in seeds.values() if run.done and run.pretrained]
+    unjudged = {run.arm for run in done if held_out_loss(run.metrics) is not None and not run.own}
+    return tuple(arm for arm in design.arms if arm in unjudged)
 
 
 def find_foreign_text(runs: Sequence[Record]) -> list[Record]:
@@ -189,12 +188,6 @@ def _note_precisions(evidence: Evidence) -> list[str]:
     ]
 
 
-def _note_baseline(design: Design, evidence: Evidence) -> list[str]:
-    if evidence.done(design.baseline):
-        return []
-    return [f"No run of the baseline {design.baseline} is finished: no differences from it."]
-
-
 def _note_statuses(design: Design, evidence: Evidence) -> list[str]:
     notes = []
     for arm in (*design.arms, SCRATCH):
@@ -224,23 +217,10 @@ def _note_older(design: Design, evidence: Evidence) -> list[str]:
     """Runs made under a different version of the sweep file, which may have had different claims."""
     if design.sweep_hash is None:
         return []
-    odd = [
+    older = [
         run.label
         for arm in design.arms
         for run in evidence.done(arm).values()
         if run.sweep_hash not in (None, design.sweep_hash)
     ]
-    return [f"{OLDER}: {', '.join(odd)}."] if odd else []
-
-
-def _find_unjudged(design: Design, runs: Mapping[str, Mapping[int, Record]]) -> tuple[str, ...]:
-    if design.foreign or design.scale == TRIAL:
-        return ()
-    done = [run for own in runs.values() for run in own.values() if run.done and run.pretrained]
-    odd = {run.arm for run in done if held_out_loss(run.metrics) is not None and not run.own}
-    return tuple(arm for arm in design.arms if arm in odd)
-
-
-def _note_unjudged(evidence: Evidence) -> list[str]:
-    why = find_unjudged(evidence.unjudged)
-    return [] if why is None else [f"{why[0].upper()}{why[1:]}."]
+    return [f"{OLDER}: {', '.join(older)}."] if older else []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ NOTHING = "no pre-training"
 MOST = 3  # different values that are listed
 ORDER = ("text", "budget", "model", "vocabulary", "seeds", "processor", "overrides")
 _SIZES = ((1e9, "B"), (1e6, "M"), (1e3, "K"))
+_NO_EFFECT = re.compile(r"[+~]*(profile|logger)([.=]|$)")  # overrides that cannot change a conclusion
 
 Config = Mapping[str, Any]
 
@@ -28,8 +30,11 @@ def find_facts(
     """
     done = [record for record in records if record.done and record.arm in set(arms)]
     first = {record.arm: record for record in reversed(done)}
-    read = [(first[arm], _read(first[arm], roots)) for arm in arms if arm in first]
-    known = [(record, config) for record, config in read if config]
+    known: list[tuple[Record, Config]] = []
+    for record in (first[arm] for arm in arms if arm in first):
+        run = find_stored(record, roots)
+        if config := (run.read_config() if run else None):
+            known.append((record, config))
     if not known:
         return {}
     facts = {
@@ -39,31 +44,23 @@ def find_facts(
         "vocabulary": _join(_describe_vocabulary(config["tokenizer"]) for _, config in known),
         "seeds": _count(len({record.seed for record in done}), "seed"),
         "processor": _join(str(record.profile.get("device", "")) for record in done),
-        "overrides": ", ".join(filter(_can_matter, portable_overrides(overrides))),
+        "overrides": ", ".join(
+            override for override in portable_overrides(overrides) if not _NO_EFFECT.match(override)
+        ),
     }
     return {name: text for name, text in facts.items() if text}
 
 
-def _can_matter(override: str) -> bool:
-    """Whether an override can change a conclusion; `profile` and `logger` cannot."""
-    return override.lstrip("+~").partition("=")[0].partition(".")[0] not in {"profile", "logger"}
-
-
 def write_line(facts: Mapping[str, str]) -> str:
     """The facts as one line; empty if there are none."""
-    found = [(name, facts[name]) for name in ORDER if name in facts]  # a table that was read has them by the alphabet
-    named = [f"overrides: {text}" if name == "overrides" else text for name, text in found]
-    return "; ".join(named) + "." * bool(named)
+    known = [(name, facts[name]) for name in ORDER if name in facts]  # a table that was read has them by the alphabet
+    texts = [f"overrides: {text}" if name == "overrides" else text for name, text in known]
+    return "; ".join(texts) + "." * bool(texts)
 
 
-def _read(record: Record, roots: Sequence[Path]) -> Config:
-    run = find_stored(record, roots)
-    return (run.read_config() if run else None) or {}
-
-
-def _join(found: Iterable[str]) -> str:
+def _join(values: Iterable[str]) -> str:
     """The different texts in order; a word if there are many."""
-    texts = list(dict.fromkeys(text for text in found if text))
+    texts = list(dict.fromkeys(text for text in values if text))
     return " or ".join(texts) if len(texts) <= MOST else f"{' or '.join(texts[:MOST])} or others"
 
 
@@ -88,15 +85,15 @@ def _name_texts(config: Config) -> list[str]:
 
 def _join_budgets(records: Sequence[Record]) -> str:
     """The different budgets, or the least and the most if there are many; those that match count as one."""
-    found: dict[str, float] = {}
+    budgets: dict[str, float] = {}
     for record in records:
         tokens = record.budget.get("raw_tokens", 0.0)
-        if not any(abs(tokens - known) <= TOLERANCE * known for known in found.values() if known):
-            found[_describe_budget(record)] = tokens
-    if len(found) <= MOST:
-        return _join(found)
-    least, *_, most = sorted((text for text in found if found[text]), key=found.__getitem__)
-    return f"{least.removesuffix(' tokens')} to {most}{f' or {NOTHING}' if NOTHING in found else ''}"
+        if not any(abs(tokens - known) <= TOLERANCE * known for known in budgets.values() if known):
+            budgets[_describe_budget(record)] = tokens
+    if len(budgets) <= MOST:
+        return _join(budgets)
+    least, *_, most = sorted((text for text in budgets if budgets[text]), key=budgets.__getitem__)
+    return f"{least.removesuffix(' tokens')} to {most}{f' or {NOTHING}' if NOTHING in budgets else ''}"
 
 
 def _describe_budget(record: Record) -> str:

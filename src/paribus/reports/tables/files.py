@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -72,30 +72,26 @@ def draw_pictures(table: Table, titled: bool = True) -> dict[str, Figure]:
 
 def _render_csv(table: Table) -> str:
     """One line per cell of an arm or anchor, in the metric's own unit; published numbers have separate lines."""
-    buffer = io.StringIO()
-    writer = csv.DictWriter(buffer, _FIELDS, lineterminator="\n", restval="")
-    writer.writeheader()
-    writer.writerows(_list_cells(table))
-    return buffer.getvalue()
-
-
-def _list_cells(table: Table) -> Iterator[dict[str, Any]]:
+    lines: list[dict[str, Any]] = []
     for kind, rows in (("arm", table.arms), ("anchor", table.anchors)):
         for row in rows:
             for column in (name for name in table.columns if name in row.metrics):
-                yield {"kind": kind, "arm": row.name, "column": column, **_list_numbers(row.metrics[column])}
+                cell = row.metrics[column]
+                numbers = {key: value for key, value in to_json(cell).items() if key in _FIELDS and value is not None}
+                values = cell.values if isinstance(cell, Cell) else ()
+                numbers["values"] = " ".join(map(str, values))
+                numbers["n"] = len(values) or ""
+                lines.append({"kind": kind, "arm": row.name, "column": column, **numbers})
     metrics = table.paper.metrics if table.paper else ()
     for arm in table.arms:
         for metric in (name for name in metrics if name in arm.published):
-            yield {"kind": "published", "arm": arm.name, "column": metric, "mean": arm.published[metric].value}
-
-
-def _list_numbers(cell: object) -> dict[str, Any]:
-    found = to_json(cell)
-    numbers = {key: found[key] for key in ("mean", "sd", "ci_low", "ci_high") if found.get(key) is not None}
-    if isinstance(cell, Cell) and cell.values:
-        numbers |= {"n": len(cell.values), "values": " ".join(map(str, cell.values))}
-    return numbers
+            value = arm.published[metric].value
+            lines.append({"kind": "published", "arm": arm.name, "column": metric, "mean": value})
+    buffer = io.StringIO()
+    writer = csv.DictWriter(buffer, _FIELDS, lineterminator="\n", restval="")
+    writer.writeheader()
+    writer.writerows(lines)
+    return buffer.getvalue()
 
 
 def write_files(folder: Path, content: Mapping[str, bytes]) -> None:

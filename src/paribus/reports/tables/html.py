@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
 
@@ -65,13 +64,8 @@ def make_parts(view: View, places: Mapping[str, str] | None = None, link: Link |
 
 def make_style() -> str:
     """The style sheet of tables and their drawings, with a class for each verdict."""
-    verdicts = "".join(f".v-{make_slug(word.name)} {{ color: {word.color}; }}\n" for word in WORDS.all())
-    return _read_style() + verdicts
-
-
-@cache
-def _read_style() -> str:
-    return (files("paribus.reports.site") / "assets" / "table.css").read_text(encoding="utf-8")
+    style = (files("paribus.reports.site") / "assets" / "table.css").read_text(encoding="utf-8")
+    return style + "".join(f".v-{make_slug(word.name)} {{ color: {word.color}; }}\n" for word in WORDS.all())
 
 
 def capitalize(text: str) -> str:

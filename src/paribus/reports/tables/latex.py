@@ -26,14 +26,23 @@ from paribus.reports.tables.blocks import (
     say_claim,
 )
 from paribus.reports.tables.facts import write_line
-from paribus.reports.tables.names import name_arm, name_column, name_metric
 from paribus.reports.tables.schema import AnchorRow, ArmRow, Cell, Table
 from paribus.reports.tables.styles import BOTH, STYLES
+from paribus.verdict.metrics import is_task
 
 _WIDE = 340.0  # points, a little less than the line of an article
 _LETTER, _GAP = 4.3, 6.0  # points: of a letter in that size, about; between columns
 _NARROW = 8  # letters up to which a heading is not broken
 _LONG = 80  # letters of a line of words from which on it is broken
+TASKS = {  # names that papers print
+    "sst2": "SST-2", "mnli": "MNLI", "qnli": "QNLI", "qqp": "QQP", "rte": "RTE", "mrpc": "MRPC", "cola": "CoLA",
+    "stsb": "STS-B", "boolq": "BoolQ", "squad_v1": "SQuAD 1.1", "squad_v2": "SQuAD 2.0", "imdb": "IMDb",
+    "ag_news": "AG News", "wnut_17": "WNUT-17", "race": "RACE", "nli_stsb": "STS-B",
+}  # fmt: skip
+WORDS = {
+    "mlm": "MLM", "clm": "CLM", "nsp": "NSP", "sop": "SOP", "f1": "F1", "em": "EM", "mcc": "MCC", "rouge": "ROUGE",
+    "bleu": "BLEU",
+}  # fmt: skip
 _GREEK = {
     "α": "alpha", "β": "beta", "γ": "gamma", "δ": "delta", "ε": "epsilon", "ζ": "zeta", "η": "eta", "θ": "theta",
     "ι": "iota", "κ": "kappa", "λ": "lambda", "μ": "mu", "ν": "nu", "ξ": "xi", "π": "pi", "ρ": "rho", "σ": "sigma",
@@ -74,7 +83,7 @@ _ESCAPES = {
 }
 
 
-class Column(NamedTuple):
+class LatexColumn(NamedTuple):
     """A column: its cells, each of one line or more; `group`: the heading above its own; `words`: flush left."""
 
     head: str
@@ -92,17 +101,17 @@ class Column(NamedTuple):
     def heading(self) -> list[str]:
         """The heading in lines that are hardly wider than the cells."""
         most = max([_NARROW, *(len(text.text) for cell in self.cells for text in cell)])
-        found = [""]
+        lines = [""]
         for word in re.findall(r"[^\s/_]+[/_]*", self.head):
-            glue = "" if not found[-1] or found[-1].endswith(("/", "_")) else " "
-            if found[-1] and len(found[-1] + glue + word) > most:
-                found.append(word)
+            glue = "" if not lines[-1] or lines[-1].endswith(("/", "_")) else " "
+            if lines[-1] and len(lines[-1] + glue + word) > most:
+                lines.append(word)
             else:
-                found[-1] += glue + word
-        return found
+                lines[-1] += glue + word
+        return lines
 
 
-class Group(NamedTuple):
+class ColumnGroup(NamedTuple):
     """Columns that follow each other, numbered from 1, below one heading; `name` is empty if they have none."""
 
     name: str
@@ -110,7 +119,7 @@ class Group(NamedTuple):
     last: int
 
 
-class Line(NamedTuple):
+class LatexLine(NamedTuple):
     """A line of a table: its printed lines with a cell per column, and the words above them if there are any."""
 
     printed: Sequence[Sequence[Text]]
@@ -122,12 +131,12 @@ class Line(NamedTuple):
         return len(self.title) >= _LONG
 
 
-class Panel(NamedTuple):
-    """One tabular; `groups` are empty if all its columns have the same source."""
+class Tabular(NamedTuple):
+    """Columns that stand beside each other; `groups` are empty if all its columns have the same source."""
 
-    columns: Sequence[Column]
-    groups: Sequence[Group]
-    lines: Sequence[Line]
+    columns: Sequence[LatexColumn]
+    groups: Sequence[ColumnGroup]
+    lines: Sequence[LatexLine]
 
 
 class Float(NamedTuple):
@@ -135,7 +144,7 @@ class Float(NamedTuple):
 
     caption: str
     label: str
-    panels: Sequence[Panel]
+    panels: Sequence[Tabular]
 
 
 def render_latex(table: Table, style: str = BOTH) -> str:
@@ -193,63 +202,63 @@ def _make_caption(table: Table, block: Block, style: str = BOTH) -> str:
     return f"{table.study}. {block.heading}. {below}"
 
 
-def _list_results(table: Table, style: str) -> tuple[list[Column], list[Column]]:
+def _list_results(table: Table, style: str) -> tuple[list[LatexColumn], list[LatexColumn]]:
     """(arm and n, our columns and then the paper's). A column that was not run has the paper's number alone."""
     rows: tuple[ArmRow | AnchorRow, ...] = (*table.arms, *table.anchors)
+    printed = [row.published if isinstance(row, ArmRow) else {} for row in rows]
     stub = [
-        Column("arm", [_split_name(name_arm(format_name(table, row))) for row in rows], words=True),
-        Column("n", [[Text(NONE if row.n is None else str(row.n))] for row in rows]),
+        LatexColumn("arm", [_split_name(name_arm(format_name(table, row))) for row in rows], words=True),
+        LatexColumn("n", [[Text(NONE if row.n is None else str(row.n))] for row in rows]),
     ]
-    ours = [
-        Column(_name_heading(table, column), [_make_cell(table, row, column, style) for row in rows], "ours")
-        for column in table.columns
-    ]
-    named = {metric: name_column(column) for column, metric in {**table.beside, **table.absent}.items()}
-    named |= {metric: name_metric(metric) for metric in (table.paper.own if table.paper else ())}
-    papers = [Column(name, [[_make_printed(row, one)] for row in rows], "paper") for one, name in named.items()]
-    return stub, [*ours, *papers]
+    columns = []
+    for column in table.columns:
+        heading = format_heading(table, column).replace(column, name_column(column))
+        columns.append(LatexColumn(heading, [_make_cell(table, row, column, style) for row in rows], "ours"))
+    metrics = {metric: name_column(column) for column, metric in {**table.beside, **table.absent}.items()}
+    metrics |= {metric: name_metric(metric) for metric in (table.paper.own if table.paper else ())}
+    for metric, name in metrics.items():
+        texts = [values[metric].shown if metric in values else NONE for values in printed]
+        columns.append(LatexColumn(name, [[Text(text)] for text in texts], "paper"))
+    return stub, columns
 
 
 def _split_name(name: str) -> list[Text]:
     """An arm, and below it what follows its name in brackets."""
-    head, found, tail = name.partition(" (")
-    return [Text(head), Text(f"({tail}")] if found else [Text(name)]
-
-
-def _name_heading(table: Table, column: str) -> str:
-    return format_heading(table, column).replace(column, name_column(column))
+    head, bracket, tail = name.partition(" (")
+    return [Text(head), Text(f"({tail}")] if bracket else [Text(name)]
 
 
 def _make_cell(table: Table, row: ArmRow | AnchorRow, column: str, style: str) -> list[Text]:
     """Mean (standard deviation), and below it the interval; or with one of them on one line."""
-    found = row.metrics.get(column)
-    mean = format_number(table, column, None if found is None else found.mean)
-    if not isinstance(found, Cell):
+    cell = row.metrics.get(column)
+    mean = format_number(table, column, None if cell is None else cell.mean)
+    if not isinstance(cell, Cell):
         return [Text(mean)]
     best = isinstance(row, ArmRow) and column in row.best
-    spread = "" if found.sd is None else format_number(table, column, found.sd)
-    ends = format_interval(table, column, found.ci_low, found.ci_high, space="")
+    sd = "" if cell.sd is None else format_number(table, column, cell.sd)
+    interval = format_interval(table, column, cell.ci_low, cell.ci_high, space="")
     if style != BOTH:
-        beside = f" ± {spread}" if spread and style == "sd" else f" {ends}" if style == "interval" else ""
+        beside = f" ± {sd}" if sd and style == "sd" else f" {interval}" if style == "interval" else ""
         return [Text((mean + beside).rstrip(), best)]
-    first = Text(mean + (f" ({spread})" if spread else ""), best)
-    return [first, Text(ends)] if ends else [first]
+    first = Text(mean + (f" ({sd})" if sd else ""), best)
+    return [first, Text(interval)] if interval else [first]
 
 
-def _make_printed(row: ArmRow | AnchorRow, metric: str) -> Text:
-    found = row.published.get(metric) if isinstance(row, ArmRow) else None
-    return Text(NONE if found is None else found.shown)
+def name_column(column: str) -> str:
+    """A column as a paper prints it."""
+    task, _, metric = column.rpartition("/") if is_task(column) else ("", "", column)
+    words = " ".join(WORDS.get(word, word) for word in metric.split("_"))
+    return " ".join(filter(None, (TASKS.get(task, task.replace("_", " ")), words)))
 
 
-def _list_columns(block: Block) -> list[Column]:
-    named = [
-        [cell._replace(text=_name_words(cell.text)) if at < block.left else cell for at, cell in enumerate(line)]
-        for line in block.lines
-    ]
-    return [
-        Column(_name_words(head), [[line[at]] for line in named], words=at < block.left)
-        for at, head in enumerate(block.header)
-    ]
+def name_metric(metric: str) -> str:
+    """A metric of a published table, such as `sst2_acc`, as a paper prints it."""
+    return " ".join(TASKS.get(word, WORDS.get(word, word)) for word in metric.split("_"))
+
+
+def name_arm(arm: str) -> str:
+    """An arm as a paper prints it."""
+    return arm.replace("_", " ")
 
 
 def _name_words(text: str) -> str:
@@ -259,28 +268,33 @@ def _name_words(text: str) -> str:
 
 def _lay_out_block(block: Block, caption: str, label: str) -> Float:
     """A block; if it has several columns of words, each line as words above a line of numbers."""
-    columns, end = _list_columns(block), len(block.header) - block.last
+    columns, end = [], len(block.header) - block.last
+    for at, head in enumerate(block.header):
+        is_words, cells = at < block.left, [line[at] for line in block.lines]
+        named = [cell._replace(text=_name_words(cell.text)) if is_words else cell for cell in cells]
+        columns.append(LatexColumn(_name_words(head), [[cell] for cell in named], words=is_words))
     if block.left == 1:
         return _make_float(columns[:1], columns[1:], caption, label)
     words = [(*line[: block.left], *line[end:]) for line in block.lines]
     titles = [": ".join(_name_words(text.text).partition(" (")[0] for text in line) for line in words]
-    panels = [_make_panel(panel, titles) for panel in _split([], columns[block.left : end])]
+    panels = [_make_tabular(panel, titles) for panel in _split([], columns[block.left : end])]
     return Float(caption, label, panels)
 
 
-def _make_float(stub: Sequence[Column], rest: Sequence[Column], caption: str, label: str) -> Float:
-    return Float(caption, label, [_make_panel(_drop_empty(stub, panel)) for panel in _split(stub, rest)])
+def _make_float(stub: Sequence[LatexColumn], rest: Sequence[LatexColumn], caption: str, label: str) -> Float:
+    """Panels that fit a line, each with the stub, without the rows of which it has no number."""
+    panels = []
+    for panel in _split(stub, rest):
+        rows = zip(*(column.cells for column in panel), strict=True)
+        full = [any(cell[0].text != NONE for cell in row) for row in rows]
+        kept = [column._replace(cells=list(compress(column.cells, full))) for column in (*stub, *panel)]
+        panels.append(_make_tabular(kept))
+    return Float(caption, label, panels)
 
 
-def _drop_empty(stub: Sequence[Column], panel: Sequence[Column]) -> list[Column]:
-    """Stub and panel without the rows of which the panel has no number."""
-    full = [any(row[0].text != NONE for row in cells) for cells in zip(*(one.cells for one in panel), strict=True)]
-    return [column._replace(cells=list(compress(column.cells, full))) for column in (*stub, *panel)]
-
-
-def _split(stub: Sequence[Column], rest: Sequence[Column]) -> list[list[Column]]:
+def _split(stub: Sequence[LatexColumn], rest: Sequence[LatexColumn]) -> list[list[LatexColumn]]:
     """Columns in panels that fit a line beside the stub."""
-    panels: list[list[Column]] = [[]]
+    panels: list[list[LatexColumn]] = [[]]
     for column in rest:
         used = sum(one.width for one in (*stub, *panels[-1], column))
         if panels[-1] and used > _WIDE:
@@ -289,25 +303,18 @@ def _split(stub: Sequence[Column], rest: Sequence[Column]) -> list[list[Column]]
     return panels
 
 
-def _make_panel(columns: Sequence[Column], titles: Sequence[str] = ()) -> Panel:
+def _make_tabular(columns: Sequence[LatexColumn], titles: Sequence[str] = ()) -> Tabular:
     """Columns of which every cell has the same lines; a cell with fewer than its neighbors is empty below."""
     lines = []
     for at, cells in enumerate(zip(*(column.cells for column in columns), strict=True)):
         printed = list(zip_longest(*cells, fillvalue=Text("")))
-        lines.append(Line(printed, titles[at] if titles else ""))
-    return Panel(columns, _group(columns), lines)
-
-
-def _group(columns: Sequence[Column]) -> list[Group]:
-    """Which columns are ours and which the paper's; none if all are of one kind."""
-    if len({column.group for column in columns if column.group}) < 2:
-        return []
-    groups, first = [], 1
-    for name, members in groupby(columns, lambda column: column.group):
-        last = first + len(list(members)) - 1
-        groups.append(Group(name, first, last))
-        first = last + 1
-    return groups
+        lines.append(LatexLine(printed, titles[at] if titles else ""))
+    groups: list[ColumnGroup] = []
+    if len({column.group for column in columns if column.group}) > 1:
+        for name, members in groupby(enumerate(columns, 1), lambda numbered: numbered[1].group):
+            numbers = [number for number, _ in members]
+            groups.append(ColumnGroup(name, numbers[0], numbers[-1]))
+    return Tabular(columns, groups, lines)
 
 
 def escape(text: str) -> str:

@@ -1,4 +1,4 @@
-"""The table for a terminal and for a Markdown page."""
+"""The table as a Markdown page."""
 
 from __future__ import annotations
 
@@ -35,10 +35,9 @@ def render_grid(header: Sequence[str], rows: Sequence[Sequence[str]], left: int 
     cells = [[cell.replace("|", "\\|") for cell in line] for line in (header, *rows)]
     widths = [max(3, *(len(line[at]) for line in cells)) for at in range(len(header))]
     rule = [":" + "-" * (width - 1) if at < left else "-" * (width - 1) + ":" for at, width in enumerate(widths)]
-    lines = [cells[0], rule, *cells[1:]]
-    return "\n".join("| " + " | ".join(_pad(line, widths, left)) + " |" for line in lines)
-
-
-def _pad(line: Sequence[str], widths: Sequence[int], left: int) -> list[str]:
-    pairs = enumerate(zip(line, widths, strict=True))
-    return [cell.ljust(width) if at < left else cell.rjust(width) for at, (cell, width) in pairs]
+    lines = []
+    for line in (cells[0], rule, *cells[1:]):
+        pairs = enumerate(zip(line, widths, strict=True))
+        padded = [cell.ljust(width) if at < left else cell.rjust(width) for at, (cell, width) in pairs]
+        lines.append(f"| {' | '.join(padded)} |")
+    return "\n".join(lines)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from paribus.core.files import at_scale
@@ -37,7 +38,7 @@ def write_notes(
     """All notes, one sentence or two each."""
     contrasts = [contrast for claim in claims for contrast in claim.contrasts]
     open_ranges = [claim.seeds_range for claim in claims if claim.open and claim.seeds_range]
-    anew = open_ranges and design.looks is None and not design.foreign
+    can_add = open_ranges and design.looks is None and not design.foreign
     return (
         *([_UNCHECKED] if design.foreign else []),
         *describe_revised(design),
@@ -46,12 +47,12 @@ def write_notes(
         *_note_seeds(design, evidence),
         *_note_stuck(design, evidence),
         *_note_contrasts(contrasts, about),
-        *([_propose(design, [least for least, _ in open_ranges])] if anew else []),
+        *([_propose_seeds(design, [least for least, _ in open_ranges])] if can_add else []),
         *_note_tuning(design),
         *_note_overlaps(design, evidence),
         *_note_trained(design, evidence),
         *_note_noise_scales(design, evidence),
-        *_note_changes(evidence),
+        *_note_uncommitted(evidence),
         *evidence.notes,
     )
 
@@ -75,7 +76,7 @@ def _note_seeds(design: Design, evidence: Evidence) -> list[str]:
     if single := [arm for arm in design.arms if len(evidence.done(arm)) == 1]:
         notes.append(f"No interval, because there is only one seed: {', '.join(single)}.")
     runs = [run for arm in design.arms for run in evidence.done(arm).values()]
-    counts = {count for run in runs for count in _count_tunings(run).values()}
+    counts = {count for run in runs for count in Counter(tuning.task for tuning in run.task_runs).values()}
     if counts and max(counts) > 1:
         words = " to ".join(str(count) for count in sorted({min(counts), max(counts)}))
         notes.append(f"Task scores are means over {words} fine-tuning seeds per {unit}; n counts the {unit}s.")
@@ -99,26 +100,20 @@ def _describe_looks(design: Design, evidence: Evidence, looks: Looks) -> str:
     )
 
 
-def _count_tunings(run: Record) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for task_run in run.task_runs:
-        counts[task_run.task] = counts.get(task_run.task, 0) + 1
-    return counts
-
-
 def _note_stuck(design: Design, evidence: Evidence) -> list[str]:
     """Arms of which some fine-tuning runs learned a task and others nothing: their scores are then mostly luck."""
-    found = []
+    described = []
     for column in design.columns:
         for arm in design.arms:
             gains = [gain for run in evidence.done(arm).values() for gain in _find_gains(run, column)]
-            if stuck := sum(gain <= _STUCK for gain in gains):
-                found += [f"{arm} {stuck} of {len(gains)} on {column}"] if max(gains) >= _FREE else []
-    if not found:
+            stuck = sum(gain <= _STUCK for gain in gains)
+            if stuck and max(gains) >= _FREE:
+                described.append(f"{arm} {stuck} of {len(gains)} on {column}")
+    if not described:
         return []
-    listed = "; ".join(found)
     return [
-        f"Some fine-tuning runs are no better than a constant answer, while others of the same arm are: {listed}. "
+        "Some fine-tuning runs are no better than a constant answer, while others of the same arm are: "
+        f"{'; '.join(described)}. "
         "Longer fine-tuning on such a task makes its scores depend less on luck."
     ]
 
@@ -131,7 +126,7 @@ def _find_gains(run: Record, column: str) -> list[float]:
     return [] if least is None else [value - least for value in values if value is not None]
 
 
-def _propose(design: Design, least: Sequence[int]) -> str:
+def _propose_seeds(design: Design, least: Sequence[int]) -> str:
     """What the ranges of seeds mean, and how to add as many as the claims within reach may need, or three.
 
     Args:
@@ -170,39 +165,37 @@ def _format_size(value: float, points: bool) -> str:
 
 
 def _note_tuning(design: Design) -> list[str]:
-    """How the arms were tuned; a value at an end of those tried may not be the best there is."""
+    """How the arms were tuned; a value at an end of those tried may not be the best there is.
+
+    If they were not: arms that differ in batch or optimizer may need different learning rates.
+    """
     if not design.tuning.arms:
-        return _note_untuned(design)
+        odd = [key for key in design.varies if key.startswith(("batch.", "optimizer")) and key != "optimizer.lr"]
+        if not odd or design.foreign or design.scale == TRIAL:
+            return []
+        return [f"No learning rate was searched for each arm: it may suit one {' or '.join(odd)} better than another."]
     spec = design.tuning.spec
     space = "; ".join(f"{key} in {text}" for key, text in spec["space"].items())
     seeds = ", ".join(map(str, spec["seeds"]))
-    arms = {arm: found for arm in design.arms if (found := design.tuning.arms.get(arm))}
+    tunings = {arm: tuning for arm in design.arms if (tuning := design.tuning.arms.get(arm))}
     return [
         f"Tuned with {spec['trials']} trials per arm ({spec['sampler']} over {space}) "
         f"by {spec['on']} of seed {seeds}, which no column uses.",
-        *(f"{arm}: {'; '.join(found.faults)}." for arm, found in arms.items() if found.faults),
+        *(f"{arm}: {'; '.join(tuning.faults)}." for arm, tuning in tunings.items() if tuning.faults),
     ]
-
-
-def _note_untuned(design: Design) -> list[str]:
-    """Arms that differ in batch or optimizer may need different rates."""
-    odd = [key for key in design.varies if key.startswith(("batch.", "optimizer")) and key != "optimizer.lr"]
-    if not odd or design.foreign or design.scale == TRIAL:
-        return []
-    return [f"No learning rate was searched for each arm: it may suit one {' or '.join(odd)} better than another."]
 
 
 def _note_overlaps(design: Design, evidence: Evidence) -> list[str]:
     """For each task, how much of its evaluation text the arms have read; arms with equal shares are grouped."""
-    found: dict[str, dict[str, list[str]]] = {}
+    tasks: dict[str, dict[str, list[str]]] = {}  # {task: {share: arms}}
     for arm in design.arms:
         overlaps = [run.overlap or {} for run in evidence.done(arm).values()]
-        for task in sorted({task for own in overlaps for task in own}):
-            share, _ = mean_sd([own[task] for own in overlaps if task in own])
-            found.setdefault(task, {}).setdefault(f"{100 * share:.1f}%", []).append(arm)
+        for task in sorted({task for overlap in overlaps for task in overlap}):
+            share, _ = mean_sd([overlap[task] for overlap in overlaps if task in overlap])
+            tasks.setdefault(task, {}).setdefault(f"{100 * share:.1f}%", []).append(arm)
     return [
         f"Evaluation texts of {task} that also occur in the pre-training text: {_list_shares(arms)}."
-        for task, arms in sorted(found.items())
+        for task, arms in sorted(tasks.items())
     ]
 
 
@@ -212,14 +205,10 @@ def _note_trained(design: Design, evidence: Evidence) -> list[str]:
     for arm in design.arms:
         counts = [tuned for run in evidence.done(arm).values() if (tuned := run.further.get("tuned"))]
         if counts:
-            arms.setdefault(_describe_trained(counts[0]), []).append(arm)
+            head = counts[0].get("head_parameters")
+            trained = f"{counts[0]['trained_parameters']:,}" + (f", {head:,} of them in the head" if head else "")
+            arms.setdefault(trained, []).append(arm)
     return [f"Weights trained in fine-tuning: {_list_shares(arms)}."] if len(arms) > 1 else []
-
-
-def _describe_trained(tuned: Mapping[str, float]) -> str:
-    """Such as `388,524, 152,460 of them in the head`."""
-    head = tuned.get("head_parameters")
-    return f"{tuned['trained_parameters']:,}" + (f", {head:,} of them in the head" if head else "")
 
 
 def _list_shares(arms: Mapping[str, Sequence[str]]) -> str:
@@ -228,19 +217,19 @@ def _list_shares(arms: Mapping[str, Sequence[str]]) -> str:
     return "; ".join(f"{share} ({', '.join(names)})" for share, names in arms.items())
 
 
-def _note_changes(evidence: Evidence) -> list[str]:
+def _note_uncommitted(evidence: Evidence) -> list[str]:
     done = [run for arm in evidence.runs for run in evidence.done(arm).values()]
-    odd = sum(run.changed for run in done)
+    changed = sum(run.changed for run in done)
     tree = "were made from a tree with uncommitted changes, so that their commit does not say what ran"
-    return [f"{odd} of {len(done)} runs {tree}."] if odd else []
+    return [f"{changed} of {len(done)} runs {tree}."] if changed else []
 
 
 def _note_noise_scales(design: Design, evidence: Evidence) -> list[str]:
     """The gradient noise scale of each arm that measured it, over its seeds."""
     described = []
     for arm in design.arms:
-        found = [run.realised.get("noise_scale") for run in evidence.done(arm).values()]
-        if measured := [scale for scale in found if scale and scale["measured"]]:
+        scales = [run.realised.get("noise_scale") for run in evidence.done(arm).values()]
+        if measured := [scale for scale in scales if scale and scale["measured"]]:
             described.append(f"{arm} {_describe_noise(measured)}")
     if not described:
         return []

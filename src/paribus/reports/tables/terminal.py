@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from paribus.reports.tables.blocks import (
     Block,
-    Text,
     break_cell,
     break_head,
     list_notes,
@@ -59,12 +58,12 @@ def _list_grids(block: Block, width: int) -> Iterator[RenderableType]:
     parts: list[list[int]] = [[]]
     used = 0
     for at in range(block.left, len(block.header)):
-        own = _measure(block, at) + GAP
-        if parts[-1] and used + own > free:
+        wide = _measure(block, at) + GAP
+        if parts[-1] and used + wide > free:
             parts.append([])
             used = 0
         parts[-1].append(at)
-        used += own
+        used += wide
     for part in parts:
         yield _make_grid(block, [*stub, *part])
     yield from block.below
@@ -83,17 +82,12 @@ def _measure(block: Block, at: int) -> int:
 def _make_grid(block: Block, columns: Sequence[int]) -> Grid:
     from rich import box
     from rich.table import Table as Grid
+    from rich.text import Text as Line
 
     grid = Grid(box=box.SIMPLE_HEAD, padding=(0, GAP, 0, 0), pad_edge=False, show_edge=False)
     for at in columns:
         justify = "left" if _is_words(block, at) else "right"
         grid.add_column(break_head(block.header[at]), justify=justify, overflow="fold", max_width=_measure(block, at))  # type: ignore[arg-type]
     for row in block.lines:
-        grid.add_row(*(_make_cell(row[at]) for at in columns))
+        grid.add_row(*(Line(break_cell(row[at].text), "bold" if row[at].best else "") for at in columns))
     return grid
-
-
-def _make_cell(cell: Text) -> RenderableType:
-    from rich.text import Text as Line
-
-    return Line(break_cell(cell.text), "bold" if cell.best else "")

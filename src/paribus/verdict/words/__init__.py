@@ -40,7 +40,7 @@ class Word:
     Args:
         weight: a claim takes the word of its heaviest contrast.
         holds: whether the word is said of (relation, low, high, margin); None if no interval gives it.
-        mark: its shape on drawings, in `plots.marks.MARKS`.
+        mark: its shape on drawings, in `plots.style.MARKS`.
         color: a CSS color.
         rank: words are asked in this order, low first, and listed in it.
     """
