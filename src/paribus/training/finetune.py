@@ -7,9 +7,9 @@ import json
 import math
 import shutil
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -41,24 +41,16 @@ from paribus.training.finetuner import (
     task_steps,
     work_of,
 )
-from paribus.training.joint.train import FOLDER, Where, describe_joint, is_whole, joint_path, train_joint
+from paribus.training.joint.train import FOLDER, describe_joint, is_whole, joint_path, train_joint
 from paribus.training.learner import Finetuning
 from paribus.training.profile import ResolvedProfile
 from paribus.training.replay import Replay, read_text
 from paribus.training.steps import StepData, task_batch
-from paribus.training.trainer import trainer
+from paribus.training.trainer import Setup, trainer
 
 KEPT = "tuned"
 DONE = "task_runs.jsonl"
 ROWS = 128  # a forward pass of the evaluation
-
-
-class How(NamedTuple):
-    """The settings of fine-tunings, the run's folder, and where they report."""
-
-    profile: ResolvedProfile
-    folder: Path
-    tracked: Tracked | None
 
 
 def finetune(
@@ -71,28 +63,25 @@ def finetune(
     Finished fine-tunings are not repeated. Those of several models, or several of one model, answer together. Seconds
     of work that was interrupted and repeated are not counted.
     """
-    run, how = bases[0].run, How(profile, folder, tracked)
+    run, setup = bases[0].run, Setup(profile, folder, tracked)
     owner = run.identity.signature
-    done = _finished(folder / DONE, owner)
+    done = read_done(folder / DONE, owner)
     mark = time.perf_counter()
     if run.finetune.joint:
-        open_seeds = [seed for seed in run.finetune.seeds if any((name, seed) not in done for name in run.tuned_tasks)]
-        missing = [seed for seed in open_seeds if not is_whole(joint_path(folder, seed))]
-        encoded = {name: encode_training(run, data, name) for name in joint_tasks(run)} if missing else {}
-        for seed in missing:
-            learner, steps = joint_finetuner(bases[0], encoded, seed)
-            train_joint(learner, steps, Where(profile, run.profile, folder, tracked), seed)
+        finetune_together(bases[0], data, setup, done)
     together = time.perf_counter() - mark if run.finetune.joint else 0.0  # counted with the first task
-    baseline: dict[str, dict[str, float]] = {}
+    baselines: dict[str, dict[str, float]] = {}
     for name, task in run.tuned_tasks.items():
         for metric, values in measure_baselines(task, run.cache).items():
-            baseline[f"{name}/{metric}"] = values
+            baselines[f"{name}/{metric}"] = values
         missing = [seed for seed in run.finetune.seeds if (name, seed) not in done]
-        work = work_of(run, data, name) if missing else TaskWork(name, run.task_type(name), {}, {})
+        if not missing:
+            continue
+        work = work_of(run, data, name)
         for seed in missing:
             mark = time.perf_counter()
             tuned_bases = [base._replace(run=base.run.tuned_for(name)) for base in bases]
-            metrics, answers = finetune_once(tuned_bases, work, seed, how)
+            metrics, answers = finetune_once(tuned_bases, work, seed, setup)
             spent, together = time.perf_counter() - mark + together, 0.0
             line = {"task": name, "seed": seed, "metrics": metrics, "owner": owner, "seconds": spent}
             done[name, seed] = {**line, "gold": answers}
@@ -102,12 +91,26 @@ def finetune(
                 shutil.rmtree(folder / KEPT, ignore_errors=True)
     if not run.finetune.keep:
         shutil.rmtree(folder / FOLDER, ignore_errors=True)
-    runs = [{key: line[key] for key in ("task", "seed", "metrics")} for line in done.values()]
-    tuned = trained_share(bases) if run.tuned_tasks else {}
-    parts: dict[str, Any] = {"task_runs": runs, "baselines": baseline, "tuned": tuned, "gold": describe_gold(folder)}
-    parts["finetune_seconds"] = add_seconds(line.get("seconds") for line in done.values())
-    parts["curves"] = {TUNING: hash_file(folder / TUNING)} if (folder / TUNING).is_file() else {}
-    return parts | describe_joint(folder)
+    return {
+        "task_runs": [{key: line[key] for key in ("task", "seed", "metrics")} for line in done.values()],
+        "baselines": baselines,
+        "tuned": trained_share(bases) if run.tuned_tasks else {},
+        "gold": describe_gold(folder),
+        "finetune_seconds": add_seconds(line.get("seconds") for line in done.values()),
+        "curves": {TUNING: hash_file(folder / TUNING)} if (folder / TUNING).is_file() else {},
+        **describe_joint(folder),
+    }
+
+
+def finetune_together(base: Base, data: Data, setup: Setup, done: Collection[tuple[str, int]]) -> None:
+    """Train the tasks of a joint training for each seed with which a task is still to be fine-tuned."""
+    run = base.run
+    seeds = [seed for seed in run.finetune.seeds if any((name, seed) not in done for name in run.tuned_tasks)]
+    missing = [seed for seed in seeds if not is_whole(joint_path(setup.folder, seed))]
+    encoded = {name: encode_training(run, data, name) for name in joint_tasks(run)} if missing else {}
+    for seed in missing:
+        learner, steps = joint_finetuner(base, encoded, seed)
+        train_joint(learner, steps, setup, run.profile, seed)
 
 
 def add_seconds(spent: Iterable[float | None]) -> float | None:
@@ -124,13 +127,13 @@ def trained_share(bases: Sequence[Base]) -> dict[str, float]:
     """
     run, encoder, pooler = bases[0][:3]
     models = len(bases) * run.finetune.ensemble
-    own = copy.deepcopy(encoder)
-    run.finetune.method.shape(own, 0)
-    inside = {id(parameter) for parameter in own.parameters()}
-    count = sum(parameter.numel() for parameter in own.parameters() if parameter.requires_grad)
+    shaped = copy.deepcopy(encoder)
+    run.finetune.method.shape(shaped, 0)
+    inside = {id(parameter) for parameter in shaped.parameters()}
+    count = sum(parameter.numel() for parameter in shaped.parameters() if parameter.requires_grad)
     types = {name: run.task_type(name) for name in run.tuned_tasks}
     heads = [
-        task_type.make_head(run.finetune.of(name), own, 0, pooler)
+        task_type.make_head(run.finetune.of(name), shaped, 0, pooler)
         for name, task_type in types.items()
         if task_type.trained
     ]
@@ -147,7 +150,7 @@ def trained_share(bases: Sequence[Base]) -> dict[str, float]:
     }
 
 
-def _finished(path: Path, signature: str) -> dict[tuple[str, int], dict[str, Any]]:
+def read_done(path: Path, signature: str) -> dict[tuple[str, int], dict[str, Any]]:
     """{(task, seed): its line} of the fine-tunings that a run has finished; none if their answers are not those."""
     lines = [line for line in read_lines(path) if verify(line) and line.get("owner") == signature]
     if path.is_file() and len(lines) < len(path.read_bytes().splitlines()):
@@ -165,13 +168,13 @@ def _finished(path: Path, signature: str) -> dict[tuple[str, int], dict[str, Any
 
 
 def finetune_once(
-    bases: Sequence[Base], work: TaskWork, seed: int, how: How
+    bases: Sequence[Base], work: TaskWork, seed: int, setup: Setup
 ) -> tuple[dict[str, float], dict[str, str]]:
     """The scores of a fine-tuning, and the hashes of its answers by their names in `gold.npz`."""
-    model, head, rehearsed = _tuned(bases, work, seed, how)
+    model, head, rehearsed = train_models(bases, work, seed, setup)
     metrics = {} if bases[0].run.finetune.covers is None else {"length": float(work.length)}
     answers: dict[str, Gold] = {}
-    with placed(how.profile.device, model, head):
+    with placed(setup.profile.device, model, head):
         for split, rows in work.encoded.items():
             if split != "train":
                 suffix = "" if split == "validation" else f"_{split}"
@@ -179,30 +182,30 @@ def finetune_once(
                 metrics |= {f"{name}{suffix}": value for name, value in values.items()}
                 answers |= {f"{work.name}{suffix}/seed{seed}": gold} if gold else {}
         if bases[0].memory and bases[0].run.finetune.forgetting and isinstance(model, Network):
-            metrics |= bases[0].memory.ask(model, how.profile.device, rehearsed)
+            metrics |= bases[0].memory.ask(model, setup.profile.device, rehearsed)
     if answers:
-        write_gold(how.folder, read_gold(how.folder) | answers)
-    if how.tracked is not None:
+        write_gold(setup.folder, read_gold(setup.folder) | answers)
+    if setup.tracked is not None:
         total = task_steps(bases[0].run, work.encoded["train"], work.task_type, 0).total
-        how.tracked.log({f"{work.name}/seed{seed}/{name}": value for name, value in metrics.items()}, total)
+        setup.tracked.log({f"{work.name}/seed{seed}/{name}": value for name, value in metrics.items()}, total)
     return metrics, hash_answers(answers)
 
 
-def _tuned(bases: Sequence[Base], work: TaskWork, seed: int, how: How) -> tuple[Network | Ensemble, Any, Any]:
+def train_models(bases: Sequence[Base], work: TaskWork, seed: int, setup: Setup) -> tuple[Network | Ensemble, Any, Any]:
     """A fine-tuned model, its head and that of a further loss, or an ensemble, of which what is done is kept until all
     are.
     """
     each = [(base, turn) for base in bases for turn in range(base.run.finetune.ensemble)]
     if len(each) == 1:
-        learner = _trained(bases[0], work, seed, how)
+        learner = train_model(bases[0], work, seed, setup)
         if bases[0].run.finetune.keep:
-            _save(kept(how.folder, work.name, seed), learner, bases[0], work)
+            _save(tuned_path(setup.folder, work.name, seed), learner, bases[0], work)
         return learner.encoder, _head(learner), learner.objective.token_head if bases[0].run.finetune.replay else None
     pairs = []
     for number, (base, turn) in enumerate(each):
-        path = kept(how.folder, work.name, seed, f"-model{number}")
+        path = tuned_path(setup.folder, work.name, seed, f"-model{number}")
         if not path.is_file():
-            _save(path, _trained(base, work, seed, how, turn, f"/model{number}"), base, work)
+            _save(path, train_model(base, work, seed, setup, turn, f"/model{number}"), base, work)
         pairs.append(saved.load(path, base.encoder)[:2])
     ensemble = Ensemble(pairs)
     return ensemble, ensemble, None
@@ -218,7 +221,7 @@ def _head(learner: Finetuning) -> Any:
     return learner.objective.heads["task"]
 
 
-def _trained(base: Base, work: TaskWork, seed: int, how: How, turn: int = 0, model: str = "") -> Finetuning:
+def train_model(base: Base, work: TaskWork, seed: int, setup: Setup, turn: int = 0, model: str = "") -> Finetuning:
     """A fine-tuning of a model; of an ensemble it is the one called `model`, without a learning curve."""
     replay = None
     if base.run.finetune.replay and base.memory is not None:
@@ -232,7 +235,7 @@ def _trained(base: Base, work: TaskWork, seed: int, how: How, turn: int = 0, mod
         task_seed(base.run, work.name, seed, turn),
         base.weights_for(work.task_type),
         replay,
-        joint_start(base.run, work.name, seed, how.folder),
+        joint_start(base.run, work.name, seed, setup.folder),
     )
     name, total = f"{work.name}/seed{seed}{model}", steps.total
     rows, examples = work.encoded["validation"], work.examples["validation"]
@@ -242,14 +245,14 @@ def _trained(base: Base, work: TaskWork, seed: int, how: How, turn: int = 0, mod
         total,
     )
     if total:
-        beside = [Bar(f"{base.run.label} fine-tuning {name}", total), TaskCurve(name, total), curve]
-        trainer(how.profile, total, beside, how.tracked).fit(learner, StepData(steps, 0, how.profile.workers))
+        callbacks = [Bar(f"{base.run.label} fine-tuning {name}", total), TaskCurve(name, total), curve]
+        trainer(setup.profile, total, callbacks, setup.tracked).fit(learner, StepData(steps, 0, setup.profile.workers))
     for line in curve.lines:
-        append_line(how.folder / TUNING, {"task": work.name, "seed": seed, **line})
+        append_line(setup.folder / TUNING, {"task": work.name, "seed": seed, **line})
     return learner
 
 
-def kept(folder: Path, task: str, seed: int, model: str = "") -> Path:
+def tuned_path(folder: Path, task: str, seed: int, model: str = "") -> Path:
     """The file in which a run keeps what a fine-tuning, or one model of an ensemble, has trained."""
     return folder / KEPT / f"{task}-{seed}{model}.safetensors"
 
@@ -260,17 +263,17 @@ def judge_answers(
     """Metrics over all examples, in full precision, and how likely each right answer was if answers have probabilities;
     an ensemble is its own head.
     """
-    found: dict[int, Any] = {}
+    answers: dict[int, Any] = {}  # by row
     gold_N = np.zeros(len(encoded.length_N), np.float16)
     with evaluating(model, head):
         batches = order(encoded.length_N, ROWS, 0, 0, shuffle=False)
         for row_B in (part for rows in batches for part in encoded.split(rows)):
             batch = on_device(task_batch(encoded, row_B), model)
             outputs = task_type.infer(model, head, batch)
-            found |= zip(row_B.tolist(), outputs, strict=True)
+            answers |= zip(row_B.tolist(), outputs, strict=True)
             if isinstance(task_type, Probable):
                 gold_N[row_B] = task_type.find_gold(model, head, batch, outputs)
-    predictions = task_type.predict([found[row] for row in range(len(found))], encoded, examples)
+    predictions = task_type.predict([answers[row] for row in range(len(answers))], encoded, examples)
     metrics = task_type.score(predictions, examples)
     if isinstance(task_type, Probable):
         return metrics, Gold(gold_N, task_type.find_right(predictions, examples))

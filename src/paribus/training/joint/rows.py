@@ -69,8 +69,8 @@ class JointRows(TaskRows):
         return self.tasks[place].batch(row_B - self._first_K[place], multiple)
 
     def split(self, row_B: Array) -> list[Array]:
-        found: list[Array] = []
+        batches: list[Array] = []
         for rows, first, end in zip(self.tasks, self._first_K[:-1], self._first_K[1:], strict=True):
-            own_B = row_B[(row_B >= first) & (row_B < end)]
-            found += [part + first for part in rows.split(own_B - first)] if len(own_B) else []
-        return found
+            task_B = row_B[(row_B >= first) & (row_B < end)]
+            batches += [part + first for part in rows.split(task_B - first)] if len(task_B) else []
+        return batches

@@ -19,7 +19,6 @@ from paribus.core.files import replacing, write_sealed
 from paribus.core.processes import patient
 from paribus.core.settings import Profile
 from paribus.data.sequences import Array
-from paribus.runs.tracker import Tracked
 from paribus.tasks.mixtures import deal
 from paribus.tasks.rows import TaskRows, order
 from paribus.training.callbacks import LAST, Bar, LastCheckpoint, TaskCurve, saved_steps
@@ -27,9 +26,8 @@ from paribus.training.description import Run
 from paribus.training.joint.rows import JointRows, NamedRows
 from paribus.training.joint.settings import Joint
 from paribus.training.learner import Finetuning
-from paribus.training.profile import ResolvedProfile
 from paribus.training.steps import Step, StepData, task_batch
-from paribus.training.trainer import trainer
+from paribus.training.trainer import Setup, trainer
 
 FOLDER = "joint"  # in a run's folder: the weights of each fine-tuning seed
 ABOUT = f"{FOLDER}.json"  # what it trained
@@ -40,15 +38,6 @@ class Start(NamedTuple):
 
     encoder: Mapping[str, Tensor]
     head: Mapping[str, Tensor] | None
-
-
-class Where(NamedTuple):
-    """The settings of a joint training, the run's folder, and where it reports."""
-
-    profile: ResolvedProfile
-    settings: Profile
-    folder: Path
-    tracked: Tracked | None
 
 
 class JointSteps:
@@ -85,51 +74,50 @@ class JointSteps:
         if epoch not in self._passes:
             turns = [iter(self._turns(place, epoch)) for place in range(len(self.tasks))]
             dealt = [next(turns[place]) for place in deal(self.counts, self.seed, epoch)]
-            self._passes = {epoch: dealt if self.alone else self._together(np.concatenate(dealt), epoch)}
+            if not self.alone:  # batches of rows of all tasks, of like length
+                row_N = np.concatenate(dealt)
+                batches = order(self.rows.length_N[row_N], self.batch_size, self.seed, epoch, shuffle=True)
+                dealt = [row_N[batch] for batch in batches]
+            self._passes = {epoch: dealt}
         return self._passes[epoch]
-
-    def _together(self, row_N: Array, epoch: int) -> list[Array]:
-        """Batches of rows of all tasks, of like length."""
-        batches = order(self.rows.length_N[row_N], self.batch_size, self.seed, epoch, shuffle=True)
-        return [row_N[batch] for batch in batches]
 
     def _turns(self, place: int, epoch: int) -> list[Array]:
         """The turns of a task in a pass, which continue those of the pass before."""
         rows, size, count = self.tasks[place], self.sizes[place], self.counts[place]
         seed = int(digest([self.seed, rows.task], 15), 16)
         first = epoch * count
-        found: list[Array] = []
-        for own in range(first // size, -(-(first + count) // size)):
-            turns = order(rows.length_N, self.unit, seed, own, shuffle=True)
-            found += turns[max(0, first - own * size) : first + count - own * size]
-        return [turn + self.rows.first(place) for turn in found]
+        turns: list[Array] = []
+        for reading in range(first // size, -(-(first + count) // size)):
+            all_turns = order(rows.length_N, self.unit, seed, reading, shuffle=True)
+            turns += all_turns[max(0, first - reading * size) : first + count - reading * size]
+        return [turn + self.rows.first(place) for turn in turns]
 
 
 def joint_steps(run: Run, encoded: Mapping[str, TaskRows], seed: int) -> JointSteps:
     """The steps over the training rows of all tasks, with the seed of a fine-tuning."""
     tasks = [NamedRows(name, rows) for name, rows in sorted(encoded.items())]
-    own = int(digest([run.root_seed, "joint", seed], 15), 16)
-    return JointSteps(tasks, run.finetune.joint, run.finetune.batch_size, own)
+    joint_seed = int(digest([run.root_seed, "joint", seed], 15), 16)
+    return JointSteps(tasks, run.finetune.joint, run.finetune.batch_size, joint_seed)
 
 
-def train_joint(learner: Finetuning, steps: JointSteps, how: Where, seed: int) -> None:
+def train_joint(learner: Finetuning, steps: JointSteps, setup: Setup, settings: Profile, seed: int) -> None:
     """Train on all tasks, from the last checkpoint on, and keep the weights.
 
-    Raises Stopped if a signal came in between.
+    `settings` say how often a checkpoint is written. Raises Stopped if a signal came in between.
     """
-    name, path = f"joint/seed{seed}", joint_path(how.folder, seed)
+    name, path = f"joint/seed{seed}", joint_path(setup.folder, seed)
     place = path.with_suffix("")
     place.mkdir(parents=True, exist_ok=True)
     done = saved_steps(place)
-    beside = [
+    callbacks = [
         Bar(name.replace("/", " "), steps.total),
         TaskCurve(name, steps.total),
-        LastCheckpoint(place, how.settings.checkpoint_seconds, how.settings.checkpoint_steps),
+        LastCheckpoint(place, settings.checkpoint_seconds, settings.checkpoint_steps),
     ]
     with patient():
-        trainer(how.profile, steps.total, beside, how.tracked).fit(
+        trainer(setup.profile, steps.total, callbacks, setup.tracked).fit(
             learner,
-            StepData(steps, done, how.profile.workers),
+            StepData(steps, done, setup.profile.workers),
             ckpt_path=place / LAST if done else None,
             weights_only=True,
         )
@@ -144,8 +132,8 @@ def train_joint(learner: Finetuning, steps: JointSteps, how: Where, seed: int) -
 
 def describe_joint(folder: Path) -> dict[str, Any]:
     """{"joint": {"steps", "tasks": {task: {"rows", "turns", "share"}}}} of one seed, if a run has trained that."""
-    found = read_sealed(folder / ABOUT)
-    return {} if found is None else {"joint": found}
+    joint = read_sealed(folder / ABOUT)
+    return {} if joint is None else {"joint": joint}
 
 
 def joint_path(folder: Path, seed: int) -> Path:
