@@ -36,12 +36,12 @@ def kind(target: str) -> Any:
 
 def parameters(component: type) -> list[Parameter]:
     """The parameters of a class, with the keyword-only ones of its bases in place of its `**`."""
-    own = list(signature(component).parameters.values())
-    found = [each for each in own if each.kind is not Parameter.VAR_KEYWORD]
-    for base in component.__bases__ if len(found) < len(own) else ():
+    stated = list(signature(component).parameters.values())
+    named = [each for each in stated if each.kind is not Parameter.VAR_KEYWORD]
+    for base in component.__bases__ if len(named) < len(stated) else ():
         with suppress(ValueError):  # a class in C may have no signature
-            found += [each for each in parameters(base) if each.kind is Parameter.KEYWORD_ONLY]
-    return found
+            named += [each for each in parameters(base) if each.kind is Parameter.KEYWORD_ONLY]
+    return named
 
 
 def require_task(place: str, node: object) -> None:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from paribus.core.build import build
 from paribus.core.checksums import digest
-from paribus.core.config import check_keys, plain, root_seed
+from paribus.core.config import plain, root_seed
+from paribus.core.config_errors import check_keys
 from paribus.core.errors import UserError
 from paribus.core.files import check_names
 from paribus.core.settings import GROUPS, Batch, FineTuning, HeldOut, Paths, Profile, Trainer
