@@ -141,7 +141,8 @@ def _list_keys() -> list[str]:
 
 def check_keys(config: Mapping[str, Any]) -> None:
     """Raises UserError for a top-level key that `conf/train.yaml` does not have, because nothing would read it."""
-    if stray := next((str(key) for key in config if key not in top_keys()), None):
+    known = top_keys()
+    if stray := next((str(key) for key in config if key not in known), None):
         raise unknown_key(stray)
 
 

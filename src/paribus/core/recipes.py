@@ -68,7 +68,7 @@ def list_presets(overrides: Sequence[str]) -> list[tuple[str, dict[str, Any]]]:
     shipped, folder = roots()
     if folder.resolve() == shipped.resolve():
         return []
-    chosen = [f"{found[1]}/{found[2]}" for text in overrides if (found := _PRESET.fullmatch(text))]
+    chosen = [f"{match[1]}/{match[2]}" for text in overrides if (match := _PRESET.fullmatch(text))]
     return [(name, load_mapping(path)) for name in chosen if (path := folder / f"{name}.yaml").is_file()]
 
 

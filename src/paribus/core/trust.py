@@ -73,16 +73,16 @@ def check_name(name: str, key: str = "_target_", also: tuple[str, ...] = ()) -> 
         sys.path.append(here)  # after all installed packages, so that no file here replaces one of them
 
 
-def check_class(found: type, target: str) -> None:
+def check_class(component: type, target: str) -> None:
     """Raises UserError for a class that a trusted module merely imports, and for one of ours that is not a component.
 
     `paribus.core.files.json.JSONDecoder` is not ours.
     """
-    if not is_trusted(found.__module__):
-        raise UserError(f"_target_={target} is {found.__module__}.{found.__qualname__}, which is not trusted",
-                        _MEND % found.__module__)  # fmt: skip
-    if is_trusted(found.__module__, (OURS,)) and not (
-        is_dataclass(found) or is_trusted(found.__module__, (f"{OURS}.tasks",))
+    if not is_trusted(component.__module__):
+        cause = f"_target_={target} is {component.__module__}.{component.__qualname__}, which is not trusted"
+        raise UserError(cause, _MEND % component.__module__)
+    if is_trusted(component.__module__, (OURS,)) and not (
+        is_dataclass(component) or is_trusted(component.__module__, (f"{OURS}.tasks",))
     ):
         raise UserError(f"_target_={target} is not a component", "name a class that a file in conf names")
 

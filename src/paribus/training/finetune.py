@@ -78,10 +78,10 @@ def finetune(
         if not missing:
             continue
         work = work_of(run, data, name)
+        task_bases = [base._replace(run=base.run.tuned_for(name)) for base in bases]
         for seed in missing:
             mark = time.perf_counter()
-            tuned_bases = [base._replace(run=base.run.tuned_for(name)) for base in bases]
-            metrics, answers = finetune_once(tuned_bases, work, seed, setup)
+            metrics, answers = finetune_once(task_bases, work, seed, setup)
             spent, together = time.perf_counter() - mark + together, 0.0
             line = {"task": name, "seed": seed, "metrics": metrics, "owner": owner, "seconds": spent}
             done[name, seed] = {**line, "gold": answers}
@@ -111,60 +111,6 @@ def finetune_together(base: Base, data: Data, setup: Setup, done: Collection[tup
     for seed in missing:
         learner, steps = joint_finetuner(base, encoded, seed)
         train_joint(learner, steps, setup, run.profile, seed)
-
-
-def add_seconds(spent: Iterable[float | None]) -> float | None:
-    """Their sum; None if one was not recorded, as in a run that an older version began."""
-    seconds = list(spent)
-    return None if None in seconds else math.fsum(value for value in seconds if value is not None)
-
-
-def trained_share(bases: Sequence[Base]) -> dict[str, float]:
-    """How many weights a task trains, inserted ones and those of its head included, their share of all weights, and how
-    many of them are the head's own; means over the tasks, whose heads differ in the number of classes.
-
-    An ensemble adds its number of models; the other values are those of one model.
-    """
-    run, encoder, pooler = bases[0][:3]
-    models = len(bases) * run.finetune.ensemble
-    shaped = copy.deepcopy(encoder)
-    run.finetune.method.shape(shaped, 0)
-    inside = {id(parameter) for parameter in shaped.parameters()}
-    count = sum(parameter.numel() for parameter in shaped.parameters() if parameter.requires_grad)
-    types = {name: run.task_type(name) for name in run.tuned_tasks}
-    heads = [
-        task_type.make_head(run.finetune.of(name), shaped, 0, pooler)
-        for name, task_type in types.items()
-        if task_type.trained
-    ]
-    if not heads:
-        return {}
-    new = [p.numel() for head in heads for p in head.parameters() if id(p) not in inside]
-    head = round(sum(new) / len(heads))
-    ensemble = {"models": models} if models > 1 else {}
-    return {
-        "trained_parameters": count + head,
-        "trained_share": (count + head) / (encoder.parameter_count() + head),
-        "head_parameters": head,
-        **ensemble,
-    }
-
-
-def read_done(path: Path, signature: str) -> dict[tuple[str, int], dict[str, Any]]:
-    """{(task, seed): its line} of the fine-tunings that a run has finished; none if their answers are not those."""
-    lines = [line for line in read_lines(path) if verify(line) and line.get("owner") == signature]
-    if path.is_file() and len(lines) < len(path.read_bytes().splitlines()):
-        say(f"{path} has lines that are damaged or from another run; those fine-tuning runs are repeated")
-    answers = {name: hashed for line in lines for name, hashed in line.get("gold", {}).items()}
-    if lines:
-        try:
-            if answers.items() <= hash_answers(read_gold(path.parent)).items():
-                return {(line["task"], line["seed"]): line for line in lines}
-        except UserError:
-            pass
-        say(f"{path.parent / GOLD} is damaged or from another run; its fine-tuning runs are repeated")
-    (path.parent / GOLD).unlink(missing_ok=True)
-    return {}
 
 
 def finetune_once(
@@ -211,16 +157,6 @@ def train_models(bases: Sequence[Base], work: TaskWork, seed: int, setup: Setup)
     return ensemble, ensemble, None
 
 
-def _save(path: Path, learner: Finetuning, base: Base, work: TaskWork) -> None:
-    config = base.run.config["finetune"]
-    config = {**config, "head": config.get("each", {}).get(work.name, {}).get("head", config["head"])}
-    saved.save(path, learner.encoder, _head(learner), base.encoder, config, work.task_type)
-
-
-def _head(learner: Finetuning) -> Any:
-    return learner.objective.heads["task"]
-
-
 def train_model(base: Base, work: TaskWork, seed: int, setup: Setup, turn: int = 0, model: str = "") -> Finetuning:
     """A fine-tuning of a model; of an ensemble it is the one called `model`, without a learning curve."""
     replay = None
@@ -252,11 +188,6 @@ def train_model(base: Base, work: TaskWork, seed: int, setup: Setup, turn: int =
     return learner
 
 
-def tuned_path(folder: Path, task: str, seed: int, model: str = "") -> Path:
-    """The file in which a run keeps what a fine-tuning, or one model of an ensemble, has trained."""
-    return folder / KEPT / f"{task}-{seed}{model}.safetensors"
-
-
 def judge_answers(
     model: Network | Ensemble, head: Any, task_type: TaskType, encoded: TaskRows, examples: Sequence[Any]
 ) -> tuple[dict[str, float], Gold | None]:
@@ -278,3 +209,72 @@ def judge_answers(
     if isinstance(task_type, Probable):
         return metrics, Gold(gold_N, task_type.find_right(predictions, examples))
     return metrics, None
+
+
+def tuned_path(folder: Path, task: str, seed: int, model: str = "") -> Path:
+    """The file in which a run keeps what a fine-tuning, or one model of an ensemble, has trained."""
+    return folder / KEPT / f"{task}-{seed}{model}.safetensors"
+
+
+def _save(path: Path, learner: Finetuning, base: Base, work: TaskWork) -> None:
+    config = base.run.config["finetune"]
+    config = {**config, "head": config.get("each", {}).get(work.name, {}).get("head", config["head"])}
+    saved.save(path, learner.encoder, _head(learner), base.encoder, config, work.task_type)
+
+
+def _head(learner: Finetuning) -> Any:
+    return learner.objective.heads["task"]
+
+
+def read_done(path: Path, signature: str) -> dict[tuple[str, int], dict[str, Any]]:
+    """{(task, seed): its line} of the fine-tunings that a run has finished; none if their answers are not those."""
+    lines = [line for line in read_lines(path) if verify(line) and line.get("owner") == signature]
+    if path.is_file() and len(lines) < len(path.read_bytes().splitlines()):
+        say(f"{path} has lines that are damaged or from another run; those fine-tuning runs are repeated")
+    answers = {name: hashed for line in lines for name, hashed in line.get("gold", {}).items()}
+    if lines:
+        try:
+            if answers.items() <= hash_answers(read_gold(path.parent)).items():
+                return {(line["task"], line["seed"]): line for line in lines}
+        except UserError:
+            pass
+        say(f"{path.parent / GOLD} is damaged or from another run; its fine-tuning runs are repeated")
+    (path.parent / GOLD).unlink(missing_ok=True)
+    return {}
+
+
+def trained_share(bases: Sequence[Base]) -> dict[str, float]:
+    """How many weights a task trains, inserted ones and those of its head included, their share of all weights, and how
+    many of them are the head's own; means over the tasks, whose heads differ in the number of classes.
+
+    An ensemble adds its number of models; the other values are those of one model.
+    """
+    run, encoder, pooler = bases[0][:3]
+    models = len(bases) * run.finetune.ensemble
+    shaped = copy.deepcopy(encoder)
+    run.finetune.method.shape(shaped, 0)
+    inside = {id(parameter) for parameter in shaped.parameters()}
+    count = sum(parameter.numel() for parameter in shaped.parameters() if parameter.requires_grad)
+    types = {name: run.task_type(name) for name in run.tuned_tasks}
+    heads = [
+        task_type.make_head(run.finetune.of(name), shaped, 0, pooler)
+        for name, task_type in types.items()
+        if task_type.trained
+    ]
+    if not heads:
+        return {}
+    new = [p.numel() for head in heads for p in head.parameters() if id(p) not in inside]
+    head = round(sum(new) / len(heads))
+    ensemble = {"models": models} if models > 1 else {}
+    return {
+        "trained_parameters": count + head,
+        "trained_share": (count + head) / (encoder.parameter_count() + head),
+        "head_parameters": head,
+        **ensemble,
+    }
+
+
+def add_seconds(spent: Iterable[float | None]) -> float | None:
+    """Their sum; None if one was not recorded, as in a run that an older version began."""
+    seconds = list(spent)
+    return None if None in seconds else math.fsum(value for value in seconds if value is not None)

@@ -22,7 +22,8 @@ from paribus.tasks.rows import GPT, TaskRows
 from paribus.tasks.types.base import Pooler, TaskType
 from paribus.training.description import Run
 from paribus.training.evaluate import Memory
-from paribus.training.joint.train import JointSteps, Start, joint_path, joint_steps, read_start
+from paribus.training.joint.steps import JointSteps, joint_steps
+from paribus.training.joint.train import Start, joint_path, read_start
 from paribus.training.learner import Finetuning
 from paribus.training.replay import Replay, ReplaySteps
 from paribus.training.steps import Steps, TaskSteps

@@ -5,28 +5,22 @@ Its weights are kept in the run's folder until every task is done, so that an in
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from paribus.core.checksums import digest, read_sealed
+from paribus.core.checksums import read_sealed
 from paribus.core.files import replacing, write_sealed
 from paribus.core.processes import patient
 from paribus.core.settings import Profile
-from paribus.data.sequences import Array
-from paribus.tasks.mixtures import deal
-from paribus.tasks.rows import TaskRows, order
 from paribus.training.callbacks import LAST, Bar, LastCheckpoint, TaskCurve, saved_steps
-from paribus.training.description import Run
-from paribus.training.joint.rows import JointRows, NamedRows
-from paribus.training.joint.settings import Joint
+from paribus.training.joint.steps import JointSteps
 from paribus.training.learner import Finetuning
-from paribus.training.steps import Step, StepData, task_batch
+from paribus.training.steps import StepData
 from paribus.training.trainer import Setup, trainer
 
 FOLDER = "joint"  # in a run's folder: the weights of each fine-tuning seed
@@ -38,66 +32,6 @@ class Start(NamedTuple):
 
     encoder: Mapping[str, Tensor]
     head: Mapping[str, Tensor] | None
-
-
-class JointSteps:
-    """The steps over several tasks; step s is a pure function of s, the rows and the seed.
-
-    A pass has as many turns as the tasks have batches (`one_task`) or rows (`all_tasks`), dealt out by the sampling.
-    Every row of a task is read once before any is read again, in a new order each time.
-    """
-
-    def __init__(self, tasks: Sequence[NamedRows], joint: Joint, batch_size: int, seed: int) -> None:
-        self.tasks, self.rows, self.seed = tasks, JointRows(tasks), seed
-        self.batch_size, self.alone = batch_size, joint.step == "one_task"
-        self.unit = batch_size if self.alone else 1  # rows of a turn
-        self.sizes = [-(-len(rows.length_N) // self.unit) for rows in tasks]
-        self.counts = joint.sampling.counts(self.sizes)
-        self.per_epoch = sum(self.counts) if self.alone else -(-sum(self.counts) // batch_size)
-        self.total = self.per_epoch * joint.epochs
-        self._passes: dict[int, list[Array]] = {}
-
-    def __getitem__(self, step: int) -> Step:
-        epoch, at = divmod(step, self.per_epoch)
-        return [task_batch(self.rows, rows) for rows in self.rows.split(self._steps(epoch)[at])]
-
-    def describe(self) -> dict[str, dict[str, float]]:
-        """{task: {"rows", "turns", "share"}} of the whole training; a turn is a batch or a row."""
-        epochs = self.total // self.per_epoch
-        return {
-            rows.task: {"rows": len(rows.length_N), "turns": count * epochs, "share": count / sum(self.counts)}
-            for rows, count in zip(self.tasks, self.counts, strict=True)
-        }
-
-    def _steps(self, epoch: int) -> list[Array]:
-        """The rows of each step of a pass, numbered over all tasks."""
-        if epoch not in self._passes:
-            turns = [iter(self._turns(place, epoch)) for place in range(len(self.tasks))]
-            dealt = [next(turns[place]) for place in deal(self.counts, self.seed, epoch)]
-            if not self.alone:  # batches of rows of all tasks, of like length
-                row_N = np.concatenate(dealt)
-                batches = order(self.rows.length_N[row_N], self.batch_size, self.seed, epoch, shuffle=True)
-                dealt = [row_N[batch] for batch in batches]
-            self._passes = {epoch: dealt}
-        return self._passes[epoch]
-
-    def _turns(self, place: int, epoch: int) -> list[Array]:
-        """The turns of a task in a pass, which continue those of the pass before."""
-        rows, size, count = self.tasks[place], self.sizes[place], self.counts[place]
-        seed = int(digest([self.seed, rows.task], 15), 16)
-        first = epoch * count
-        turns: list[Array] = []
-        for reading in range(first // size, -(-(first + count) // size)):
-            all_turns = order(rows.length_N, self.unit, seed, reading, shuffle=True)
-            turns += all_turns[max(0, first - reading * size) : first + count - reading * size]
-        return [turn + self.rows.first(place) for turn in turns]
-
-
-def joint_steps(run: Run, encoded: Mapping[str, TaskRows], seed: int) -> JointSteps:
-    """The steps over the training rows of all tasks, with the seed of a fine-tuning."""
-    tasks = [NamedRows(name, rows) for name, rows in sorted(encoded.items())]
-    joint_seed = int(digest([run.root_seed, "joint", seed], 15), 16)
-    return JointSteps(tasks, run.finetune.joint, run.finetune.batch_size, joint_seed)
 
 
 def train_joint(learner: Finetuning, steps: JointSteps, setup: Setup, settings: Profile, seed: int) -> None:
