@@ -16,8 +16,17 @@ import click
 import yaml
 
 from paribus.commands.cli import VERBS, load
-from paribus.core.config import PRESETS, conf_dir, sweeps_dir
-from paribus.core.config_names import Key, default_choices, groups, list_keys, plain_keys, read_header
+from paribus.core.config_names import (
+    PRESETS,
+    Key,
+    conf_dir,
+    default_choices,
+    groups,
+    list_keys,
+    plain_keys,
+    read_header,
+    sweeps_dir,
+)
 from paribus.core.settings import GROUPS
 
 if TYPE_CHECKING:

@@ -57,7 +57,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither examples nor costs."""
-    monkeypatch.setattr("paribus.commands.init._draw", lambda request: expand(request))
+    monkeypatch.setattr("paribus.commands.init.draw_baseline", lambda request: expand(request))
     monkeypatch.setattr("paribus.sweeps.plan.report", lambda request: "the cost")
 
 

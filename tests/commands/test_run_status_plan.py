@@ -275,7 +275,7 @@ def sweeper(arguments: Sequence[str], launcher: Recorder) -> Any:
     from hydra.core.plugins import Plugins
     from hydra.types import HydraContext, RunMode
 
-    from paribus.core.config import conf_dir
+    from paribus.core.config_names import conf_dir
 
     GlobalHydra.instance().clear()
     hydra = Hydra.create_main_hydra2("train", create_config_search_path(str(conf_dir())))

@@ -12,8 +12,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from paribus.core.config import compose, conf_dir, flat, name_recipe, plain, renamed, split_overrides, table_seeds
+from paribus.core.config import compose, flat, plain, split_overrides
+from paribus.core.config_errors import renamed
+from paribus.core.config_names import conf_dir
 from paribus.core.errors import UserError
+from paribus.core.recipes import name_recipe, table_seeds
 from paribus.core.settings import GROUPS
 from paribus.training.description import Run
 

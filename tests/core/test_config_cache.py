@@ -24,13 +24,13 @@ def composed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setenv("PARIBUS_CACHE", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
     found: list[str] = []
-    original = configs._compose
+    original = configs.compose_uncached
 
     def counted(name: str, overrides: list[str]) -> object:
         found.append(name)
         return original(name, overrides)
 
-    monkeypatch.setattr(configs, "_compose", counted)
+    monkeypatch.setattr(configs, "compose_uncached", counted)
     monkeypatch.setattr(composed_configs, "_bases", {})
     return found
 
@@ -75,7 +75,7 @@ def test_it_is_what_hydra_composes_from_all_overrides(name: str, composed: list[
     for arm in sweep.arms:
         own = ["study=other", "optimizer.lr=3e-3", "paths.runs='a b'", "seed=2"]
         overrides = list(arm_overrides(sweep, "cpu", arm, own))
-        whole = configs._compose("train", overrides)
+        whole = configs.compose_uncached("train", overrides)
         assert repr(OmegaConf.to_container(compose(overrides))) == repr(OmegaConf.to_container(whole))
 
 
@@ -92,7 +92,7 @@ def test_it_is_what_hydra_composes_from_all_overrides(name: str, composed: list[
 )
 def test_an_error_is_that_of_the_whole(override: str, message: str, composed: list[str]) -> None:
     with pytest.raises(UserError) as whole:
-        configs._compose("train", [*OVERRIDES, override])
+        configs.compose_uncached("train", [*OVERRIDES, override])
     with pytest.raises(UserError, match=message) as found:
         compose([*OVERRIDES, override])
     assert str(found.value) == str(whole.value)
@@ -104,7 +104,7 @@ def test_a_composition_leaves_nothing_in_the_next(composed: list[str], monkeypat
     monkeypatch.setattr(composed_configs, "_bases", {})
     assert set(first.tasks) == {"docs_package", "docs_order"}
     assert set(then.tasks) == {"docs_signature"}
-    alone = configs._compose("train", ["scale=test", "task=docs_signature"])
+    alone = configs.compose_uncached("train", ["scale=test", "task=docs_signature"])
     assert repr(OmegaConf.to_container(then)) == repr(OmegaConf.to_container(alone))
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from paribus.core.config import conf_dir, flat
-from paribus.core.config_names import Key, list_keys, plain_keys, read_header
+from paribus.core.config import flat
+from paribus.core.config_names import Key, conf_dir, list_keys, plain_keys, read_header
 
 FILES = sorted(conf_dir().rglob("*.yaml"))
 WRITTEN = """# @package tasks.mine

@@ -10,8 +10,8 @@ import pytest
 from fake_store import FakeVocabulary, random_store, store_of
 from omegaconf import OmegaConf
 
-from paribus.core.config import choices, conf_dir
 from paribus.core.config import compose as composed
+from paribus.core.config_names import choices, conf_dir
 from paribus.core.errors import UserError
 from paribus.corruption.masking.geometric_span import GeometricSpan
 from paribus.corruption.masking.ngram import NGram

@@ -19,7 +19,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paribus.core.build import build
-from paribus.core.config import choices, compose, conf_dir
+from paribus.core.config import compose
+from paribus.core.config_names import choices, conf_dir
 from paribus.core.errors import UserError
 from paribus.core.noise import Noise
 from paribus.corruption.collators.encoder import EncoderCollator

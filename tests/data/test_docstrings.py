@@ -12,7 +12,7 @@ import psutil
 import pytest
 from omegaconf import OmegaConf
 
-from paribus.core.config import conf_dir
+from paribus.core.config_names import conf_dir
 from paribus.core.errors import UserError
 from paribus.data.corpus.docstrings import Docstrings, find_documented
 from paribus.data.corpus.document import Document

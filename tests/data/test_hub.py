@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from paribus.core.build import build
-from paribus.core.config import conf_dir
+from paribus.core.config_names import conf_dir
 from paribus.core.errors import UserError
 from paribus.data.corpus.document import paragraphs
 from paribus.data.corpus.splits import split_documents

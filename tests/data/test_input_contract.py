@@ -15,7 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paribus.core.build import build
-from paribus.core.config import choices, compose
+from paribus.core.config import compose
+from paribus.core.config_names import choices
 from paribus.core.errors import UserError
 from paribus.corruption.collators.encoder import EncoderCollator
 from paribus.corruption.collators.text_to_text import EncoderDecoderCollator

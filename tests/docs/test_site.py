@@ -21,8 +21,7 @@ import yaml
 from stories import story
 
 from paribus.commands.cli import VERBS, main
-from paribus.core.config import conf_dir, sweeps_dir
-from paribus.core.config_names import groups, list_keys
+from paribus.core.config_names import conf_dir, groups, list_keys, sweeps_dir
 from paribus.core.errors import UserError
 from paribus.corruption.masking.pattern import NoisePattern
 from paribus.data.sequences import Text

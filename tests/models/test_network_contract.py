@@ -10,7 +10,8 @@ import pytest
 import torch
 
 from paribus.core.build import build
-from paribus.core.config import choices, compose
+from paribus.core.config import compose
+from paribus.core.config_names import choices
 from paribus.core.errors import UserError
 from paribus.data.sequences import Sequences
 from paribus.data.tokens.vocabulary import Vocabulary

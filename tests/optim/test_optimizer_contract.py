@@ -7,7 +7,8 @@ import torch
 from torch import nn
 
 from paribus.core.build import build
-from paribus.core.config import choices, compose, conf_dir
+from paribus.core.config import compose
+from paribus.core.config_names import choices, conf_dir
 from paribus.core.errors import UserError
 from paribus.optim.spec import OptimizerSpec
 

@@ -16,8 +16,8 @@ from transformers import PreTrainedTokenizerFast
 
 from paribus.commands import cli
 from paribus.core.arguments import Positional, parse
-from paribus.core.config import choices, compose, compose_launcher
-from paribus.core.config_names import groups
+from paribus.core.config import compose, compose_launcher
+from paribus.core.config_names import choices, groups
 from paribus.core.errors import UserError
 from paribus.reports.site.claims import format_effect, make_lines
 from paribus.reports.site.collect import collect, load_sweeps

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from paribus.core.config import conf_dir, sweeps_dir
+from paribus.core.config_names import conf_dir, sweeps_dir
 
 ROOT = Path(__file__).parents[2]
 

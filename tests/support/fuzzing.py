@@ -13,7 +13,8 @@ from typing import Any
 
 import paribus.training.preload  # noqa: F401  an import that is cut short by a limit would break all later cases
 from paribus.commands.cli import main
-from paribus.core.config import choices, compose, conf_dir, flat
+from paribus.core.config import compose, flat
+from paribus.core.config_names import choices, conf_dir
 from paribus.core.errors import UserError
 
 LIMIT = 20  # seconds until a case counts as a hang: the machine may be busy

@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 
 from paribus.commands.table import table
-from paribus.core.config import compose, conf_dir, table_seeds
+from paribus.core.config import compose
+from paribus.core.config_names import conf_dir
+from paribus.core.recipes import table_seeds
 from paribus.reports.plots.figure import render_svg
 from paribus.reports.tables import files
 from paribus.sweeps.control import audit

@@ -68,8 +68,9 @@ def test_arms_train_their_common_stage_once_for_each_seed_and_the_table_shows_wh
     import paribus.training.pretrain as module
 
     trained: list[str] = []
-    fit = module._fit
-    monkeypatch.setattr(module, "_fit", lambda stage, *rest: (trained.append(stage.run.last_stage), fit(stage, *rest)))
+    take = module.take_steps
+    count = lambda stage, *rest: (trained.append(stage.run.last_stage), take(stage, *rest))  # noqa: E731
+    monkeypatch.setattr(module, "take_steps", count)
     path = sweep()
     assert run(path, cache, tmp_path) == 0
     assert sorted(trained) == ["further"] * 4 + ["pretraining"] * 2  # 2 seeds

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from paribus.core.config import choices, compose
+from paribus.core.config import compose
+from paribus.core.config_names import choices
 from paribus.core.errors import UserError
 from paribus.training.run import run
 

@@ -85,7 +85,7 @@ def test_the_whole_step_measured_as_the_small_batch_has_the_steps_norm(
         epoch, rows = self.plan.blocks(step)[0]
         return noise_scale.as_batch(self.plan.examples.batch(epoch, rows))
 
-    monkeypatch.setattr(NoiseScale, "_part", whole)
+    monkeypatch.setattr(NoiseScale, "_draw_part", whole)
     still = ["model.dropout=0.0", "model.attention_dropout=0.0"]
     run(compose([*arguments, *still, "trainer.max_steps=3", "trainer.noise_every=1", "trainer.clip=1.0"]))
     assert len(seen) == 3

@@ -14,7 +14,7 @@ from paribus.core.build import build
 from paribus.core.config import compose
 from paribus.training.description import Run
 from paribus.training.evaluate import placed
-from paribus.training.probe import TrainedProbe, fitted
+from paribus.training.probe import TrainedProbe, fit_logistic
 from paribus.training.run import run
 from paribus.training.streams import probe_examples
 
@@ -35,18 +35,18 @@ def test_the_fit_finds_what_is_linear_and_nothing_else() -> None:
     draw = torch.Generator().manual_seed(0)
     state_ND = torch.randn(600, 8, dtype=torch.float64, generator=draw)
     label_N = (state_ND @ torch.arange(8.0, dtype=torch.float64) > 3).long()
-    weight_CD = fitted(state_ND[:400], label_N[:400])
+    weight_CD = fit_logistic(state_ND[:400], label_N[:400])
     assert right(weight_CD, state_ND[400:], label_N[400:]) > 0.9
     coin_N = torch.randint(2, (600,), generator=draw)
-    assert right(fitted(state_ND[:400], coin_N[:400]), state_ND[400:], coin_N[400:]) < 0.6
-    assert torch.equal(weight_CD, fitted(state_ND[:400], label_N[:400]))
+    assert right(fit_logistic(state_ND[:400], coin_N[:400]), state_ND[400:], coin_N[400:]) < 0.6
+    assert torch.equal(weight_CD, fit_logistic(state_ND[:400], label_N[:400]))
 
 
 def test_the_fit_is_the_optimum() -> None:
     """Two classes of one feature: at the optimum the gradient vanishes, the penalty's included."""
     state_ND = torch.tensor([[-1.0], [0.5], [1.0], [-0.5]], dtype=torch.float64)
     label_N = torch.tensor([0, 0, 1, 1])
-    weight_CD = fitted(state_ND, label_N).requires_grad_()
+    weight_CD = fit_logistic(state_ND, label_N).requires_grad_()
     loss = torch.nn.functional.cross_entropy(state_ND @ weight_CD[:, :-1].T + weight_CD[:, -1], label_N)
     (loss + 0.1 * weight_CD[:, :-1].square().sum()).backward()  # type: ignore[no-untyped-call]
     assert weight_CD.grad is not None

@@ -26,8 +26,8 @@ def scratch(arguments: list[str], task_folder: Path) -> list[str]:
 def tuned(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The arms of the fine-tunings that were not shared, one for each."""
     arms: list[str] = []
-    train = finetune._trained
-    monkeypatch.setattr(finetune, "_trained", lambda base, *rest: (arms.append(base.run.arm), train(base, *rest))[1])
+    train = finetune.train_model
+    monkeypatch.setattr(finetune, "train_model", lambda base, *rest: (arms.append(base.run.arm), train(base, *rest))[1])
     return arms
 
 

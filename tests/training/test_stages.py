@@ -203,8 +203,9 @@ def test_a_stage_that_arms_share_is_trained_once_and_serves_a_run_without_stages
     import paribus.training.pretrain as module
 
     trained: list[str] = []
-    fit = module._fit
-    monkeypatch.setattr(module, "_fit", lambda stage, *rest: (trained.append(stage.run.last_stage), fit(stage, *rest)))
+    take = module.take_steps
+    count = lambda stage, *rest: (trained.append(stage.run.last_stage), take(stage, *rest))  # noqa: E731
+    monkeypatch.setattr(module, "take_steps", count)
     arms = {"as_it_is": first, "whole_word": two, "more": [*two, "stages.further.masking.rate=0.3"]}
     for seed in range(2):
         for arm, overrides in arms.items():
@@ -419,7 +420,7 @@ def test_a_kept_optimizer_is_shared_and_resumed(
     import paribus.training.pretrain as module
 
     trained: list[str] = []
-    train = module._train
+    train = module.train
 
     def counting(stage: Any, *rest: Any) -> None:
         trained.append(stage.run.last_stage)
@@ -429,7 +430,7 @@ def test_a_kept_optimizer_is_shared_and_resumed(
             raise KeyboardInterrupt
         train(stage, *rest)
 
-    monkeypatch.setattr(module, "_train", counting)
+    monkeypatch.setattr(module, "train", counting)
     own = [*first, "lr_schedule=constant", "+stages.further.trainer.max_steps=2", KEEP]
     with pytest.raises(KeyboardInterrupt):
         run(compose(own))

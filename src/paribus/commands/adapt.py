@@ -5,16 +5,16 @@ from __future__ import annotations
 import click
 
 from paribus.core.arguments import REQUIRED, Arguments, Option, Verb, text
-from paribus.core.config import choices
+from paribus.core.config_names import choices
 from paribus.core.console import say
 from paribus.sweeps.request import CACHE, LAUNCHER, RESULTS, RUNS, SCALE, SEEDS, SLOTS, request_of
 
 
 def _passes(value: str) -> float:
-    found = float(value) if value.replace(".", "", 1).isdecimal() else 0.0
-    if not found:
+    passes = float(value) if value.replace(".", "", 1).isdecimal() else 0.0
+    if not passes:
         raise ValueError("write a positive number")
-    return found
+    return passes
 
 
 TEXT: Option[str] = Option("--text", "your text: a file, a folder or a glob", REQUIRED, text)

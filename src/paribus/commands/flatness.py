@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from paribus.core.arguments import Arguments, Option, Verb, path, text, whole
-from paribus.core.config import choices
+from paribus.core.config_names import choices
 from paribus.sweeps.request import CACHE, RESULTS, RUNS, SCALE, STUDY, SWEEP
 from paribus.sweeps.sweep_file import load
 

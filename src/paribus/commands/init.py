@@ -44,11 +44,11 @@ def init(given: Arguments) -> int:
     from paribus.sweeps.plan import report
     from paribus.sweeps.sweep_file import load
 
-    question = _ask(given)
+    question = ask(given)
     with write_files(question) as files:
         cache = () if given[CACHE] is None else (f"paths.cache={given[CACHE]}",)
         request = Request(load(question.name), given[SCALE], cache, runs=given[RUNS])
-        _draw(request)
+        draw_baseline(request)
         print(report(request), say_power(request), sep="\n")
     for line in find_wrapped(question.text):
         say(line)
@@ -56,22 +56,22 @@ def init(given: Arguments) -> int:
     return 0
 
 
-def _ask(given: Arguments) -> InitRequest:
+def ask(given: Arguments) -> InitRequest:
     """The question, from arguments and from answers in a terminal. Raises UserError for what is missing or wrong."""
     from paribus.data.corpus.text_files import find
     from paribus.sweeps.init import USUAL, InitRequest, name_of, name_task, split_compared
     from paribus.tasks.tables.guess import guess_task
 
-    own, _ = _answer(given, TEXT, "Your text (a file, a folder or a glob): ", lambda path: find(path, TEXT.label))
+    texts, _ = _answer(given, TEXT, "Your text (a file, a folder or a glob): ", lambda path: find(path, TEXT.label))
     asked = "Your task (a .jsonl, .csv or .parquet file, or a folder with one per split): "
     task, labeled = _answer(given, TASK, asked, lambda path: guess_task(path, given[COLUMNS]))
     menu = "".join(f"\n  {at}. {words}: {usual}" for at, (usual, words) in enumerate(USUAL.items(), 1))
     usual = {str(at): one for at, one in enumerate(USUAL, 1)}
     asked = f"What to compare, as a number or KEY=A,B:{menu}\n> "
     _, (key, values) = _answer(given, COMPARE, asked, lambda one: split_compared(usual.get(one, one)))
-    name = given[NAME] or f"{name_of(own)}_{name_task(task)}"
+    name = given[NAME] or f"{name_of(texts)}_{name_task(task)}"
     compared = f"{key}={','.join(values)}"
-    return InitRequest(name, own, name_task(task), labeled, compared, tuple(given.config()))
+    return InitRequest(name, texts, name_task(task), labeled, compared, tuple(given.config()))
 
 
 def _answer(given: Arguments, option: Option[str | None], asked: str, read: Callable[[str], Read]) -> tuple[str, Read]:
@@ -92,11 +92,12 @@ def _answer(given: Arguments, option: Option[str | None], asked: str, read: Call
 
 
 def _miss(option: Option[str | None]) -> NoReturn:
+    """Raises the UserError for an argument that is missing."""
     raise UserError(f"init needs {option.label}", f"for example, {init.example}")
 
 
-def _draw(request: Request) -> None:
-    """Draw examples of the baseline on stderr."""
+def draw_baseline(request: Request) -> None:
+    """Draw examples of the baseline on stderr. Raises UserError if an arm cannot run."""
     from paribus.reports.examples import draw_examples
     from paribus.sweeps.expand import expand
     from paribus.training.streams import training_examples

@@ -64,9 +64,9 @@ def judge(given: Arguments) -> int:
         where=dict(given[WHERE]),
         pattern=given[NAME],
     )
-    found = judge_runs(open_source(given[RUNS_OF]), options, given[STUDY])
-    out = given[OUT] or REPORTS / "judged" / found.table.study
-    write_files(out, found.files)
-    print(found, end="")
-    say(f"written to {out}: {', '.join(sorted(found.files))}")
+    judged = judge_runs(open_source(given[RUNS_OF]), options, given[STUDY])
+    out = given[OUT] or REPORTS / "judged" / judged.table.study
+    write_files(out, judged.files)
+    print(judged, end="")
+    say(f"written to {out}: {', '.join(sorted(judged.files))}")
     return 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from textwrap import fill
+
 import click
 
 from paribus.core.arguments import Arguments, Positional, Verb
@@ -40,16 +42,14 @@ def describe(entry: PublishedTable) -> str:
     from paribus.reports.tables.markdown import render_grid
 
     header, rows, left = numbers(entry)
-    blocks = [f"{entry.id}: {entry.paper}", f"Source: {entry.source}", _wrapped("Claim: ", entry.claim)]
-    blocks += [_wrapped("Setting: ", entry.setting), "", render_grid(header, rows, left), ""]
-    blocks += [_wrapped(f"[{at}] ", flag) for at, flag in enumerate(row_flags(entry), 1)]
-    blocks += [_wrapped("Flag: ", flag) for flag in entry.flags]
-    blocks += [_wrapped("Note: ", entry.notes)] if entry.notes else []
-    blocks += [_wrapped("Read in: ", place) for place in entry.verified]
+    blocks = [f"{entry.id}: {entry.paper}", f"Source: {entry.source}", _wrap("Claim: ", entry.claim)]
+    blocks += [_wrap("Setting: ", entry.setting), "", render_grid(header, rows, left), ""]
+    blocks += [_wrap(f"[{at}] ", flag) for at, flag in enumerate(row_flags(entry), 1)]
+    blocks += [_wrap("Flag: ", flag) for flag in entry.flags]
+    blocks += [_wrap("Note: ", entry.notes)] if entry.notes else []
+    blocks += [_wrap("Read in: ", place) for place in entry.verified]
     return "\n".join(blocks)
 
 
-def _wrapped(head: str, text: str) -> str:
-    from textwrap import fill
-
+def _wrap(head: str, text: str) -> str:
     return fill(head + text, WIDTH, subsequent_indent=" " * len(head), break_long_words=False)

@@ -12,7 +12,7 @@ from paribus.sweeps.search.request import SWEEP_OR_SEARCH, run_search, search_re
 from paribus.sweeps.sweep_file import names, search_names
 
 
-def _list_names(page: click.HelpFormatter) -> None:
+def _list_sweeps(page: click.HelpFormatter) -> None:
     """The sweeps and the searches, for the help."""
     page.write_dl([("Sweeps:", ", ".join(names())), ("Searches:", ", ".join(search_names()))])
 
@@ -22,7 +22,7 @@ def _list_names(page: click.HelpFormatter) -> None:
     params=[SWEEP_OR_SEARCH, *OPTIONS, *UNTIL],
     overrides=True,
     example="paribus run roberta_table1 scale=smoke slots=2",
-    more=_list_names,
+    more=_list_sweeps,
 )
 def run(given: Arguments) -> int:
     """Train every arm and seed of a sweep, or the trials of a search. Finished runs are skipped, and interrupted
@@ -38,14 +38,17 @@ def run(given: Arguments) -> int:
     if (search := search_request_of(given)) is not None:
         return run_search(search)
     request = request_of(given)
-    until = request.most
-    status = run_sweep(request) if until is None else run_until_decided(request, until, run_sweep, _claims)
+    if (most := request.most) is None:
+        status = run_sweep(request)
+    else:
+        status = run_until_decided(request, most, run_sweep, _judge_claims)
     track_sweep(request)
     say(f"next: `{request.command('status' if status else 'table')}`")
     return status
 
 
-def _claims(request: Request) -> list[dict[str, object]]:
+def _judge_claims(request: Request) -> list[dict[str, object]]:
+    """The verdicts on a sweep's claims, from the runs that are done."""
     from paribus.core.jsonable import to_json
     from paribus.reports.tables.assemble import make_table
 

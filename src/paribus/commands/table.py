@@ -33,8 +33,6 @@ PDF = Flag("--pdf", "also write each figure as PDF, without its title")
 BRIEF = Flag("--brief", "print one screen: the results, the claims, and what to type next")
 ARCHIVE = Flag("--archive", "put the table and all its runs below results= into a few files for version control")
 CHECK = Flag("--check", "rebuild the committed table from its records and compare it byte for byte")
-
-
 UNFINISHED = ("missing", "partial", "failed")  # states of an arm
 
 
@@ -59,30 +57,30 @@ def table(given: Arguments) -> int:
         raise UserError("table needs a SWEEP", f"for example, {table.example}; {FROM.label} FOLDER takes any runs")
     if given[CHECK]:
         given.refuse([ARCHIVE, STYLE, PDF, BRIEF], f"does not apply to {CHECK.label}")
-        return _check(given)
+        return check_committed(given)
     if given[ARCHIVE]:
         given.refuse([OUT, RUNS, STYLE, PDF, BRIEF], f"does not apply to {ARCHIVE.label}")
-        return _archive(given)
-    return _write(given)
+        return archive_runs(given)
+    return write_table(given)
 
 
-def _check(given: Arguments) -> int:
+def check_committed(given: Arguments) -> int:
     """Compare the committed files of a table with what its records give."""
     from paribus.reports.tables.files import check, render_committed
 
-    made = _make_committed(given, CHECK)
+    made = _tabulate_committed(given, CHECK)
     folder, content = given[OUT] or given[RESULTS] / given[SCALE] / made.study, render_committed(made)
     differing = check(folder, content)
     print("\n".join(differing or [f"{folder}: {' and '.join(content)} match their records"]))
     return 1 if differing else 0
 
 
-def _archive(given: Arguments) -> int:
+def archive_runs(given: Arguments) -> int:
     """Write the table beside its committed runs, and move the runs into an archive if none is missing."""
     from paribus.reports.tables.files import render_committed, write_files
     from paribus.runs.store import archive
 
-    made, root = _make_committed(given, ARCHIVE), given[RESULTS] / given[SCALE]
+    made, root = _tabulate_committed(given, ARCHIVE), given[RESULTS] / given[SCALE]
     folder = root / made.study
     write_files(folder, render_committed(made))
     if unfinished := [f"{arm.name} ({arm.status})" for arm in made.arms if arm.status in UNFINISHED]:
@@ -92,7 +90,7 @@ def _archive(given: Arguments) -> int:
     return 0
 
 
-def _make_committed(given: Arguments, flag: Flag) -> Table:
+def _tabulate_committed(given: Arguments, flag: Flag) -> Table:
     """The table of the records below `results=` alone."""
     from paribus.reports.tables.assemble import make_table
 
@@ -102,7 +100,7 @@ def _make_committed(given: Arguments, flag: Flag) -> Table:
     return make_table(sweep, given[SCALE], given[STUDY], [root])
 
 
-def _write(given: Arguments) -> int:
+def write_table(given: Arguments) -> int:
     """Write all files of a table, and print it."""
     from paribus.reports.next_step import next_step
     from paribus.reports.tables.assemble import REPORTS, make_table

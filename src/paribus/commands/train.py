@@ -14,13 +14,14 @@ from uuid import uuid4
 import click
 
 from paribus.core.arguments import Arguments, Flag, Verb
-from paribus.core.config import compose, compose_whole, conf_dir, explained, is_group, plain, require_keys
+from paribus.core.config import compose, compose_whole, plain, require_keys
+from paribus.core.config_errors import explained
+from paribus.core.config_names import conf_dir, is_group
 from paribus.core.errors import UserError
 from paribus.runs.tracker import refuse_agent
 from paribus.sweeps.request import CACHE, RUNS, SCALE
 
 if TYPE_CHECKING:
-    from hydra.core.override_parser.types import Override
     from omegaconf import DictConfig
 
 MULTIRUN = {"-m", "--multirun"}
@@ -39,8 +40,6 @@ _FLAGS_WITH_VALUE = (
     "-c",
     "-i",
 )
-
-
 COMPLETION = ("-sc", "--shell-completion")
 
 
@@ -84,17 +83,19 @@ def train(given: Arguments) -> int:
 
     from paribus.core.recipes import with_recipe
 
-    flags, overrides = _read_arguments(given.argv)
+    flags, overrides = read_arguments(given.argv)
     several, here = bool(MULTIRUN & set(flags)), os.getpid()
     if several:
         refuse_agent()
-        overrides = _place_runs(overrides)
+        places = [text.partition("=")[2] for text in overrides if text.startswith("hydra.sweep.dir=")]
+        if places and not any(text.startswith(f"{RUNS.config}=") for text in overrides):
+            overrides = [*overrides, f"{RUNS.config}={places[-1]}"]  # the runs are then below `hydra.sweep.dir`
     failures: list[UserError] = []
     folders: list[Path] = []
     ended: Path | None = None  # of a multirun, whose jobs may be other processes
     with explained():
         if "--hydra-help" not in flags:
-            config = _check(overrides, checked="--cfg" in flags or "-c" in flags)
+            config = check_config(overrides, checked="--cfg" in flags or "-c" in flags)
             if several:
                 ended = Path(str(config.paths.runs)).expanduser().absolute() / f".ended-{uuid4().hex}.jsonl"
             overrides = with_recipe(overrides)
@@ -103,20 +104,24 @@ def train(given: Arguments) -> int:
             from hydra.core.hydra_config import HydraConfig
             from hydra.types import RunMode
 
-            own = HydraConfig.get()
-            # each run of `scale=smoke,cpu` has a recipe of its own
-            cfg = compose(list(own.overrides.task)) if own.mode == RunMode.MULTIRUN else _without_hydra(config)
+            from paribus.training.run import run
+
+            hydra_config = HydraConfig.get()
+            if hydra_config.mode == RunMode.MULTIRUN:  # each run of `scale=smoke,cpu` has a recipe of its own
+                cfg = compose(list(hydra_config.overrides.task))
+            else:
+                cfg = _without_hydra(config)
             if cfg.trial is not None:
-                return _trial(cfg)  # the search reports its errors
+                return run_trial(cfg)  # the search reports its errors
             try:
-                folder = _train(cfg)
+                folder = run(cfg)
                 if ended is None:
                     folders.append(folder)
                 else:
                     ended.parent.mkdir(parents=True, exist_ok=True)  # not there yet if each run has its own `run_dir`
                     with ended.open("a", encoding="utf-8") as file:
-                        file.write(json.dumps([own.job.num, str(folder.absolute())]) + "\n")
-                return _tell(folder, silent=several)
+                        file.write(json.dumps([hydra_config.job.num, str(folder.absolute())]) + "\n")
+                return report_loss(folder, silent=several)
             except UserError as error:
                 if os.getpid() != here:  # a launcher's process: it hands the error back, which ends the multirun
                     raise
@@ -129,7 +134,7 @@ def train(given: Arguments) -> int:
         try:
             hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name="train")(job)()
         finally:
-            folders += _read_ended(ended)
+            folders += read_ended(ended)
     if len(folders) > 1:
         from paribus.reports.multirun import tabulate
 
@@ -138,18 +143,18 @@ def train(given: Arguments) -> int:
     return 2 if failures else 1 if diverged else 0
 
 
-def _read_ended(path: Path | None) -> list[Path]:
+def read_ended(path: Path | None) -> list[Path]:
     """The folders of a command's runs, in the order of its jobs, from the file in which their processes list them."""
     if path is None or not path.is_file():
         return []
     lines = sorted(json.loads(text) for text in path.read_text(encoding="utf-8").splitlines())
     path.unlink()
     here = Path.cwd()
-    found = [Path(folder) for _, folder in lines]
-    return [folder.relative_to(here) if folder.is_relative_to(here) else folder for folder in found]
+    folders = [Path(folder) for _, folder in lines]
+    return [folder.relative_to(here) if folder.is_relative_to(here) else folder for folder in folders]
 
 
-def _check(overrides: Sequence[str], checked: bool) -> DictConfig:
+def check_config(overrides: Sequence[str], checked: bool) -> DictConfig:
     """The config of the command, of a multirun that of its first run, if everything in it may be used.
 
     Args:
@@ -161,17 +166,22 @@ def _check(overrides: Sequence[str], checked: bool) -> DictConfig:
 
     parsed = OverridesParser.create().parse_overrides(list(overrides))
     swept = {at: override for at, override in enumerate(parsed) if override.is_sweep_override()}
-    if own := next((override for override in swept.values() if override.key_or_group.startswith("hydra")), None):
-        raise UserError(f"{own.input_line} gives several values", f"give {own.key_or_group} one value")
-    values = {at: _list_values(override) for at, override in swept.items()}
+    if hydras := next((override for override in swept.values() if override.key_or_group.startswith("hydra")), None):
+        raise UserError(f"{hydras.input_line} gives several values", f"give {hydras.key_or_group} one value")
+    values = {  # of each sweep, as single overrides; none of an interval
+        at: []
+        if override.is_interval_sweep()
+        else [f"{override.get_key_element()}={value}" for value in override.sweep_string_iterator()]
+        for at, override in swept.items()
+    }
     firsts = [values[at][:1] if at in swept else [text] for at, text in enumerate(overrides)]
-    config = compose_whole([text for one in firsts for text in one])
+    config = compose_whole([text for part in firsts for text in part])
     check_composed(config)
     for at, texts in values.items():  # another file may bring another class
         for text in texts[1:] if is_group(swept[at].key_or_group) else ():
-            others = [one for place, own in enumerate(firsts) for one in ([text] if place == at else own)]
+            others = [*firsts[:at], [text], *firsts[at + 1 :]]
             try:
-                other = compose_whole(others)
+                other = compose_whole([text for part in others for text in part])
             except UserError:  # it is reported when its turn comes
                 continue
             check_composed(other)
@@ -189,26 +199,20 @@ def _without_hydra(config: DictConfig) -> DictConfig:
     return OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"])
 
 
-def _list_values(override: Override) -> list[str]:
-    """A sweep as single overrides; none for an interval."""
-    if override.is_interval_sweep():
-        return []
-    return [f"{override.get_key_element()}={value}" for value in override.sweep_string_iterator()]
-
-
-def _place_runs(overrides: Sequence[str]) -> list[str]:
-    """With `hydra.sweep.dir=X`, the runs of a multirun are below X."""
-    places = [text.partition("=")[2] for text in overrides if text.startswith("hydra.sweep.dir=")]
-    given = any(text.startswith(f"{RUNS.config}=") for text in overrides)
-    return [*overrides, f"{RUNS.config}={places[-1]}"] if places and not given else list(overrides)
-
-
-def _read_arguments(argv: Sequence[str]) -> tuple[list[str], list[str]]:
-    """(Hydra's flags, the overrides)."""
-    flags, overrides = _split(argv)
+def read_arguments(argv: Sequence[str]) -> tuple[list[str], list[str]]:
+    """(Hydra's flags with their values, the overrides)."""
+    flags: list[str] = []
+    overrides: list[str] = []
+    waiting = False  # for the value of a flag
+    for text in argv:
+        if waiting or text.startswith("-"):
+            flags.append(text)
+            waiting = text in _FLAGS_WITH_VALUE
+        else:
+            overrides.append(text)
     if any(flag.startswith(COMPLETION) for flag in flags):
         raise UserError("Hydra's shell completion does not know paribus", "use `paribus completion bash`")
-    _check_flags(flags)
+    check_flags(flags)
     require_keys(overrides)
     if "--hydra-help" in flags:  # Hydra's page, which knows no key of ours
         return ["--hydra-help"], []
@@ -221,10 +225,18 @@ def _read_arguments(argv: Sequence[str]) -> tuple[list[str], list[str]]:
         for text in overrides:
             if text.startswith(f"{option.config}="):
                 option.type(text.partition("=")[2], option)
-    return flags, _singular(overrides) if "hydra/sweeper=arms" in overrides else overrides
+    if "hydra/sweeper=arms" in overrides:  # Hydra refuses a single value of a key that the config lacks
+        overrides = [_renamed(text, _SINGULAR) for text in overrides]
+    return flags, overrides
 
 
-def _check_flags(flags: Sequence[str]) -> None:
+def _renamed(text: str, names: Mapping[str, str]) -> str:
+    """An override whose key has the name that `names` gives it."""
+    key, equals, value = text.partition("=")
+    return f"{names.get(key, key)}{equals}{value}"
+
+
+def check_flags(flags: Sequence[str]) -> None:
     """Raises UserError if Hydra refuses them: its own parser would print a page."""
     from hydra._internal.utils import get_args_parser
 
@@ -242,13 +254,7 @@ def _check_flags(flags: Sequence[str]) -> None:
         raise UserError("train: --cfg prints one config", "leave -m out")
 
 
-def _train(cfg: DictConfig) -> Path:
-    from paribus.training.run import run
-
-    return run(cfg)
-
-
-def _tell(folder: Path, silent: bool) -> float | None:
+def report_loss(folder: Path, silent: bool) -> float | None:
     """The held-out loss of a run. Prints one JSON object on the run, unless a table of all runs follows."""
     from paribus.verdict.metrics import held_out_loss
 
@@ -265,7 +271,7 @@ def _read(folder: Path) -> dict[str, Any]:
     return record
 
 
-def _trial(cfg: DictConfig) -> dict[str, float]:
+def run_trial(cfg: DictConfig) -> dict[str, float]:
     """The values that a search may optimize: metrics and budget (`flops`, ...) and the held-out `loss`."""
     from paribus.sweeps.search.pruning import reporter
     from paribus.training.run import run
@@ -276,27 +282,3 @@ def _trial(cfg: DictConfig) -> dict[str, float]:
         raise UserError(f"the run {record['status']}: {record.get('error', '')}")
     loss = held_out_loss(record["metrics"])
     return {**record["budget"], **record["metrics"], **({} if loss is None else {LOSS: loss})}
-
-
-def _singular(overrides: Sequence[str]) -> list[str]:
-    """`seeds=` and `arms=` as `seed=` and `arm=`: Hydra refuses a single value of a key that the config lacks."""
-    return [_renamed(text, _SINGULAR) for text in overrides]
-
-
-def _renamed(text: str, names: Mapping[str, str]) -> str:
-    key, equals, value = text.partition("=")
-    return f"{names.get(key, key)}{equals}{value}"
-
-
-def _split(argv: Sequence[str]) -> tuple[list[str], list[str]]:
-    """(Hydra's own flags with their values, the overrides)."""
-    flags: list[str] = []
-    overrides: list[str] = []
-    waiting = False
-    for text in argv:
-        if waiting or text.startswith("-"):
-            flags.append(text)
-            waiting = text in _FLAGS_WITH_VALUE
-        else:
-            overrides.append(text)
-    return flags, overrides

@@ -11,7 +11,7 @@ import click
 from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
-from paribus.core.config import choices as config_choices
+from paribus.core.config_names import choices as config_choices
 from paribus.core.config_names import groups, plain_keys, settings, top_level
 from paribus.core.errors import UserError, nearest, suggest
 

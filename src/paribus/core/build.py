@@ -25,23 +25,23 @@ def kind(target: str) -> Any:
     target = find_moved(target)
     check_name(target)
     try:
-        found = locate(target)
+        component = locate(target)
     except ErrorDuringImport as error:
         raise UserError(f"_target_={target} cannot be imported ({error.value})", "fix its module") from error
-    if not isinstance(found, type):
+    if not isinstance(component, type):
         raise UserError(f"_target_={target} cannot be imported", "name an importable class")
-    check_class(found, target)
-    return found
+    check_class(component, target)
+    return component
 
 
 def parameters(component: type) -> list[Parameter]:
     """The parameters of a class, with the keyword-only ones of its bases in place of its `**`."""
-    own = list(signature(component).parameters.values())
-    found = [each for each in own if each.kind is not Parameter.VAR_KEYWORD]
-    for base in component.__bases__ if len(found) < len(own) else ():
+    stated = list(signature(component).parameters.values())
+    named = [each for each in stated if each.kind is not Parameter.VAR_KEYWORD]
+    for base in component.__bases__ if len(named) < len(stated) else ():
         with suppress(ValueError):  # a class in C may have no signature
-            found += [each for each in parameters(base) if each.kind is Parameter.KEYWORD_ONLY]
-    return found
+            named += [each for each in parameters(base) if each.kind is Parameter.KEYWORD_ONLY]
+    return named
 
 
 def require_task(place: str, node: object) -> None:
@@ -86,7 +86,7 @@ def build(node: Mapping[str, Any]) -> Any:
     from hydra.errors import InstantiationException
     from hydra.utils import instantiate
 
-    node = {**_checked(node), "_convert_": "all"}  # given as an argument, Hydra would merge it into one more copy
+    node = {**_check(node), "_convert_": "all"}  # given as an argument, Hydra would merge it into one more copy
     try:
         return instantiate(node)
     except InstantiationException as error:
@@ -100,18 +100,18 @@ def build(node: Mapping[str, Any]) -> Any:
 
 def _explain(said: str) -> UserError:
     """The UserError for Hydra's error: the key that a component does not have, or lacks, or Hydra's own message."""
-    found = _WRONG.search(said)
-    if found is None:
+    wrong = _WRONG.search(said)
+    if wrong is None:
         return UserError(said[:300])
-    place = f"{found['place']}." if found["place"] else ""
-    if found["what"].startswith("missing"):
-        key = place + found["key"]
-        return UserError(f"{key} is missing", f"add '{found['key']}:' to its file, or write +{key}=VALUE")
-    known = [each.name for each in parameters(kind(found["target"]))]
-    return UserError(f"unknown key '{place}{found['key']}'", suggest(found["key"], known))
+    place = f"{wrong['place']}." if wrong["place"] else ""
+    if wrong["what"].startswith("missing"):
+        key = place + wrong["key"]
+        return UserError(f"{key} is missing", f"add '{wrong['key']}:' to its file, or write +{key}=VALUE")
+    known = [each.name for each in parameters(kind(wrong["target"]))]
+    return UserError(f"unknown key '{place}{wrong['key']}'", suggest(wrong["key"], known))
 
 
-def _checked(node: Any) -> dict[str, Any]:
+def _check(node: Any) -> dict[str, Any]:
     """A config node as plain data, if all of its classes are trusted."""
     from omegaconf import OmegaConf
 

@@ -16,6 +16,11 @@ from typing import Any, TypeVar
 from paribus.core.console import say
 from paribus.core.errors import UserError
 
+Content = TypeVar("Content")
+
+SUMS = ".checksums.json"  # in a folder: {file: [size, hash]}
+_verified: dict[tuple[str, int, int, int], str] = {}  # (path, size, time, inode): the hash that this process has found
+
 
 def canonical(value: object) -> str:
     """Plain data (dict, list, str, int, float, bool, None) as canonical JSON: equal data give equal texts."""
@@ -25,12 +30,6 @@ def canonical(value: object) -> str:
 def digest(value: object, length: int = 12) -> str:
     """The first `length` hex digits of the SHA-256 of `canonical(value)`."""
     return hashlib.sha256(canonical(value).encode()).hexdigest()[:length]
-
-
-Found = TypeVar("Found")
-
-SUMS = ".checksums.json"  # in a folder: {file: [size, hash]}
-_verified: dict[tuple[str, int, int, int], str] = {}  # (path, size, time, inode): the hash that this process has found
 
 
 def seal(content: Mapping[str, Any]) -> dict[str, Any]:
@@ -69,7 +68,7 @@ def read_sealed(path: Path, owner: str = "") -> dict[str, Any] | None:
     return read_checked(path, unseal, f"{path} is damaged or from an older version; it is rebuilt")
 
 
-def read_checked(path: Path, check: Callable[[object], Found | None], damaged: str) -> Found | None:
+def read_checked(path: Path, check: Callable[[object], Content | None], damaged: str) -> Content | None:
     """What `check` makes of JSON; None if there is no file and, with the message, for one that it does not accept."""
     try:
         content = parse(path.read_text(encoding="utf-8"))
@@ -77,9 +76,9 @@ def read_checked(path: Path, check: Callable[[object], Found | None], damaged: s
         return None
     except (OSError, ValueError):
         content = None
-    if (found := check(content)) is None:
+    if (checked := check(content)) is None:
         say(damaged)
-    return found
+    return checked
 
 
 def seal_folder(folder: Path) -> None:
@@ -116,20 +115,16 @@ def is_stored(folder: Path) -> bool:
     if not (damaged := find_damage(folder)):
         return True
     say(f"{folder / damaged} is damaged or from an older version; {folder.name} is rebuilt")
-    _move_away(folder)
-    return folder.is_dir()  # another process may have built it by now
-
-
-def _move_away(folder: Path) -> None:
     try:
         aside = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
-        if find_damage(folder):
+        if find_damage(folder):  # still: another process may have built it again
             folder.rename(aside / folder.name)
         shutil.rmtree(aside, ignore_errors=True)
     except FileNotFoundError:  # another process was faster
-        return
+        pass
     except OSError as error:
         raise UserError(f"{folder} is damaged and cannot be removed ({error.strerror})", "remove it") from error
+    return folder.is_dir()  # another process may have built it by now
 
 
 def check_folder(folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""The names in the config, read from the files without Hydra, for help pages and shell completion."""
+"""The folders, groups, choices and keys of the config, read from its files without Hydra."""
 
 from __future__ import annotations
 
@@ -9,7 +9,41 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from paribus.core.config import PRESETS, conf_dir, roots
+PRESETS = ("family", "recipe", "experiment", "debug")  # groups of `# @package _global_`, in the order of precedence
+
+
+def conf_dir() -> Path:
+    """The shipped config groups. A `conf` folder in the working directory extends them (Hydra's search path)."""
+    return _packaged("conf")
+
+
+def sweeps_dir() -> Path:
+    """The published tables as sweep files."""
+    return _packaged("sweeps")
+
+
+def _packaged(name: str) -> Path:
+    """A folder at the top of a checkout, or inside the package of a wheel."""
+    package = Path(__file__).parents[1]
+    inside, checkout = package / "_files" / name, package.parents[1] / name
+    return inside if inside.is_dir() else checkout
+
+
+def roots() -> tuple[Path, Path]:
+    """Where config groups are: the shipped `conf`, and that of the working directory."""
+    return conf_dir(), Path.cwd() / "conf"
+
+
+def is_group(name: str) -> bool:
+    """Whether a config group has this name, such as `masking/schedule`."""
+    return any((root / name).is_dir() for root in roots())
+
+
+def choices(group: str) -> list[str]:
+    """The choices of a config group, shipped and the user's own; those of presets may be in folders."""
+    pattern = "**/*.yaml" if group in PRESETS else "*.yaml"
+    paths = ((root / group, path) for root in roots() for path in (root / group).glob(pattern))
+    return sorted({path.relative_to(folder).with_suffix("").as_posix() for folder, path in paths})
 
 
 def groups() -> list[str]:
@@ -28,10 +62,12 @@ def settings(group: str) -> list[str]:
 
 def default_choices() -> dict[str, str]:
     """{group: its choice if the user names none}, in the order of the primary config."""
+    lines = [line for line in _primary()["defaults"] if isinstance(line, dict)]  # not `_self_`
     return {
-        group: "null" if choice is None else str(choice)
-        for entry in _primary()["defaults"]
-        for group, choice in _choice(entry)
+        key.split()[-1]: "null" if choice is None else str(choice)
+        for line in lines
+        for key, choice in line.items()
+        if not key.startswith("override ")
     }
 
 
@@ -72,11 +108,11 @@ def _walk(mapping: Any, prefix: str, text: str) -> Iterator[Key]:
             block = isinstance(value, yaml.CollectionNode) and not value.flow_style
             end = (key if block else value).end_mark.index
             comment = re.match(r":?\s*#\s*(.*)", text[end:].partition("\n")[0])
-            yield Key(name, _written(value, text, block), comment[1] if comment else "")
+            yield Key(name, _write_on_one_line(value, text, block), comment[1] if comment else "")
 
 
-def _written(value: Any, text: str, block: bool) -> str:
-    """A value on one line: as it is written, a list of several lines in brackets."""
+def _write_on_one_line(value: Any, text: str, block: bool) -> str:
+    """A value as it stands in the file, a list of several lines in brackets."""
     written = text[value.start_mark.index : value.end_mark.index]
     if not block:
         return " ".join(written.split()) or "null"
@@ -99,15 +135,15 @@ def describe_choice(group: str, choice: str) -> str:
     return ""
 
 
+def top_keys() -> frozenset[str]:
+    """The keys at the top of every config: those of the primary config, and the groups of its defaults."""
+    lines = _primary()["defaults"]
+    return frozenset(_primary()) | {group for line in lines if isinstance(line, dict) for group in line}
+
+
 def top_level() -> set[str]:
     """What may be typed before the `=` of an override without a dot."""
     return {*groups(), *_primary()}
-
-
-def _choice(entry: object) -> Iterator[tuple[str, Any]]:
-    """The group and the choice of a line of the defaults; nothing for `_self_` and `override ...`."""
-    pairs = entry.items() if isinstance(entry, dict) else ()
-    yield from ((key.split()[-1], choice) for key, choice in pairs if not key.startswith("override "))
 
 
 @cache

@@ -20,14 +20,8 @@ from typing import Any
 from paribus.core.checksums import seal, seal_folder, sync
 from paribus.core.errors import UserError
 
-
-@contextmanager
-def _named(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        full = "free disk space or " if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
-        raise UserError(f"{path} cannot be written ({error.strerror})", f"{full}choose another folder") from error
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}")
+NAMING = "use at most 100 letters of ASCII, digits and _ . + -, and no dot first"
 
 
 def user_cache(name: str) -> Path:
@@ -42,7 +36,7 @@ def alone(folder: Path) -> Iterator[None]:
 
     A file system that cannot lock a folder lets all in at once.
     """
-    with _named(folder):
+    with _name_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         handle = os.open(folder, os.O_RDONLY)
     try:
@@ -71,7 +65,7 @@ def write_bytes(path: Path, content: bytes, durable: bool = True) -> None:
 @contextmanager
 def replacing(path: Path, durable: bool = True) -> Iterator[Path]:
     """Yield a file that becomes `path` if the block succeeds, as `write_bytes` does, which also says what is raised."""
-    with _named(path):
+    with _name_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         with _temporary(path, _create) as (work, _):
             yield work
@@ -83,7 +77,7 @@ def replacing(path: Path, durable: bool = True) -> Iterator[Path]:
 def check_room(path: Path) -> None:
     """Raise UserError if a file, and the folders that it needs, could not be written here. Makes nothing."""
     nearest = next(folder for folder in path.parents if folder.exists())
-    with _named(path), tempfile.TemporaryFile(dir=nearest):
+    with _name_errors(path), tempfile.TemporaryFile(dir=nearest):
         pass
 
 
@@ -93,19 +87,29 @@ def write_cached(path: Path, content: bytes, most: int) -> None:
     Raises UserError as `write_bytes` does.
     """
     write_bytes(path, content, durable=False)
-    with _named(path), os.scandir(path.parent) as entries:
+    with _name_errors(path), os.scandir(path.parent) as entries:
         files = list(entries)
         if len(files) > most:
-            for old in sorted(files, key=_written)[: len(files) // 2]:
+            for old in sorted(files, key=_time_of)[: len(files) // 2]:
                 Path(old.path).unlink(missing_ok=True)
 
 
-def _written(entry: os.DirEntry[str]) -> float:
+def _time_of(entry: os.DirEntry[str]) -> float:
     """When a file was written, in seconds; 0 if another process has just deleted it."""
     try:
         return entry.stat().st_mtime
     except FileNotFoundError:
         return 0.0
+
+
+@contextmanager
+def _name_errors(path: Path) -> Iterator[None]:
+    """Raises UserError that names the file if the block cannot write."""
+    try:
+        yield
+    except OSError as error:
+        full = "free disk space or " if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
+        raise UserError(f"{path} cannot be written ({error.strerror})", f"{full}choose another folder") from error
 
 
 @contextmanager
@@ -115,7 +119,13 @@ def _temporary(target: Path, create: Callable[[Path], int]) -> Iterator[tuple[Pa
     """
     left = re.compile(rf"\.{re.escape(target.name)}\.[a-z0-9_]{{8}}")
     for name in filter(left.fullmatch, os.listdir(target.parent)):
-        _remove_unused(target.parent / name)
+        with suppress(OSError):  # it is in use, another user's, or another process removes it
+            handle = os.open(target.parent / name, os.O_RDONLY)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                _remove(target.parent / name)
+            finally:
+                os.close(handle)
     handle = -1
     while handle < 0:
         work = target.parent / f".{target.name}.{secrets.token_hex(4)}"
@@ -140,16 +150,6 @@ def _create_folder(path: Path) -> int:
     return os.open(path, os.O_RDONLY)
 
 
-def _remove_unused(path: Path) -> None:
-    with suppress(OSError):  # it is in use, another user's, or another process removes it
-        handle = os.open(path, os.O_RDONLY)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            _remove(path)
-        finally:
-            os.close(handle)
-
-
 def _remove(path: Path) -> None:
     if path.is_dir():
         shutil.rmtree(path, ignore_errors=True)
@@ -163,7 +163,7 @@ def write_json(path: Path, value: object) -> None:
 
 
 def write_sealed(path: Path, value: Mapping[str, Any], owner: str = "") -> None:
-    """Write JSON with a checksum and with whose it is, which `core.sealed.read_sealed` verifies.
+    """Write JSON with a checksum and with whose it is, which `core.checksums.read_sealed` verifies.
 
     Raises ValueError for NaN.
     """
@@ -175,9 +175,9 @@ def whole_folder(target: Path, sealed: bool = True) -> Iterator[Path]:
     """Yield an empty folder beside `target` that becomes `target` only if the block succeeds.
 
     A killed or failed block leaves no `target`. If another process finished first, its result is kept. If `sealed`, the
-    checksums of its files are stored with them (see `core.sealed`).
+    checksums of its files are stored with them (see `core.checksums`).
     """
-    with _named(target):
+    with _name_errors(target):
         target.parent.mkdir(parents=True, exist_ok=True)
         with _temporary(target, _create_folder) as (work, _):
             yield work
@@ -205,10 +205,6 @@ def read_end(path: Path, size: int = 4096) -> list[str]:
             return file.read().decode("utf-8", "replace").splitlines()
     except OSError:
         return []
-
-
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}")
-NAMING = "use at most 100 letters of ASCII, digits and _ . + -, and no dot first"
 
 
 def is_name(text: object) -> bool:

@@ -17,6 +17,24 @@ from urllib.request import getproxies
 
 from paribus.core.errors import Unavailable, UserError
 
+WEIGHTS = "model.safetensors"
+HEADS = "heads.safetensors"  # beside the weights of our runs: what the objective has beside the heads there
+CONFIG = "config.json"
+POOLING = "1_Pooling/config.json"  # of sentence-transformers: what a row is summarized by
+PACKAGE = "package:"
+MODEL = "model"  # the checkpoint's folder in that of a run
+FILES = (
+    CONFIG,
+    WEIGHTS,
+    POOLING,
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "vocab.txt",
+    "merges.txt",
+)
+_SIGNATURE = re.compile(r"[0-9a-f]{6,12}")
+
 
 @contextmanager
 def patience() -> Iterator[None]:
@@ -45,25 +63,6 @@ def _reachable(address: str) -> bool:
     return True
 
 
-WEIGHTS = "model.safetensors"
-HEADS = "heads.safetensors"  # beside the weights of our runs: what the objective has beside the heads there
-CONFIG = "config.json"
-POOLING = "1_Pooling/config.json"  # of sentence-transformers: what a row is summarized by
-PACKAGE = "package:"
-MODEL = "model"  # the checkpoint's folder in that of a run
-FILES = (
-    CONFIG,
-    WEIGHTS,
-    POOLING,
-    "tokenizer.json",
-    "tokenizer_config.json",
-    "special_tokens_map.json",
-    "vocab.txt",
-    "merges.txt",
-)
-_SIGNATURE = re.compile(r"[0-9a-f]{6,12}")
-
-
 def local(name: str, runs: Path, key: str) -> Path | None:
     """The local folder of a checkpoint, or None if the name is one of the hub.
 
@@ -74,13 +73,16 @@ def local(name: str, runs: Path, key: str) -> Path | None:
     installed.
     """
     if name.startswith(PACKAGE):
-        return _packaged(name.removeprefix(PACKAGE), key)
+        return _find_package(name.removeprefix(PACKAGE), key)
     folder = Path(name).expanduser()
     if folder.is_dir():
         return folder / MODEL if (folder / MODEL / CONFIG).is_file() else folder
     if name.startswith((".", "/", "~")) or name.count("/") > 1:
         raise UserError(f"{key}={name} is not a folder", "give the folder of a checkpoint or of a run, or a hub name")
-    return _run(name, runs, key) if _SIGNATURE.fullmatch(name) else None
+    if not _SIGNATURE.fullmatch(name):
+        return None
+    places = [path for path in runs.expanduser().glob(f"*/*/seed*-{name}*") if (path / MODEL / CONFIG).is_file()]
+    return _only(places, name, key) / MODEL
 
 
 def folder(name: str, revision: str | None, runs: Path, key: str = "model.name") -> Path:
@@ -89,25 +91,25 @@ def folder(name: str, revision: str | None, runs: Path, key: str = "model.name")
     Raises UserError as `local` does, if the hub has no such model or cannot be reached, and if a checkpoint has no
     safetensors file.
     """
-    found = local(name, runs, key) or _fetched(name, revision, key)
-    if not (found / CONFIG).is_file():
+    checkpoint = local(name, runs, key) or _download(name, revision, key)
+    if not (checkpoint / CONFIG).is_file():
         raise UserError(f"{key}={name} has no {CONFIG}", "give a folder that transformers' save_pretrained wrote")
-    if not (found / WEIGHTS).is_file():
-        others = sorted(path.name for path in found.iterdir() if path.suffix in (".bin", ".pt", ".h5", ".ckpt"))
+    if not (checkpoint / WEIGHTS).is_file():
+        others = sorted(path.name for path in checkpoint.iterdir() if path.suffix in (".bin", ".pt", ".h5", ".ckpt"))
         raise UserError(
             f"{key}={name} has no {WEIGHTS}" + (f", only {', '.join(others[:3])}" if others else ""),
             "save the model as one safetensors file",
         )
-    return found
+    return checkpoint
 
 
 def require(name: str, key: str) -> None:
     """Raise Unavailable if the name is a package that is not installed."""
     if name.startswith(PACKAGE):
-        _packaged(name.removeprefix(PACKAGE), key)
+        _find_package(name.removeprefix(PACKAGE), key)
 
 
-def _packaged(package: str, key: str) -> Path:
+def _find_package(package: str, key: str) -> Path:
     """The only folder with weights in a package, which is not imported."""
     try:
         spec = importlib.util.find_spec(package)
@@ -122,11 +124,6 @@ def _packaged(package: str, key: str) -> Path:
     return _only([path.parent for place in places for path in place.rglob(WEIGHTS)], f"{PACKAGE}{package}", key)
 
 
-def _run(signature: str, runs: Path, key: str) -> Path:
-    places = [path for path in runs.expanduser().glob(f"*/*/seed*-{signature}*") if (path / MODEL / CONFIG).is_file()]
-    return _only(places, signature, key) / MODEL
-
-
 def _only(places: Sequence[Path], name: str, key: str) -> Path:
     if len(places) != 1:
         what = "names several checkpoints" if places else "names no checkpoint"
@@ -134,7 +131,7 @@ def _only(places: Sequence[Path], name: str, key: str) -> Path:
     return places[0]
 
 
-def _fetched(name: str, revision: str | None, key: str) -> Path:
+def _download(name: str, revision: str | None, key: str) -> Path:
     from huggingface_hub import snapshot_download
 
     with patience():

@@ -36,13 +36,11 @@ def _write_field(field: Field[Any], value: object) -> dict[str, Any]:
         return dict(to_json(value))
     if "empty" in field.metadata and value is None:
         return {field.name: {}}
-    if "omitted" in field.metadata and value == _default(field):
-        return {}
+    if "omitted" in field.metadata:
+        default = field.default if field.default_factory is MISSING else field.default_factory()
+        if value == default:
+            return {}
     return {field.name: to_json(value)}
-
-
-def _default(field: Field[Any]) -> object:
-    return field.default if field.default_factory is MISSING else field.default_factory()
 
 
 def from_json(kind: type[T], data: Mapping[str, Any]) -> T:

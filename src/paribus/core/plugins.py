@@ -23,7 +23,7 @@ from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import MISSING, DictConfig, OmegaConf
 
 from paribus.core import settings
-from paribus.core.config import PRESETS, conf_dir
+from paribus.core.config_names import PRESETS, conf_dir
 from paribus.core.strict_yaml import readable, require_mapping
 
 _parsed: dict[tuple[str, int, int], bytes] = {}
@@ -129,8 +129,8 @@ class ShippedFiles(FileConfigSource):
         key = (str(file), state.st_size, state.st_mtime_ns)
         if key not in _parsed:
             _parsed[key] = pickle.dumps(super().load_config(config_path))
-        found: ConfigResult = pickle.loads(_parsed[key])  # a copy, since Hydra changes what it gets
-        return found
+        copy: ConfigResult = pickle.loads(_parsed[key])  # since Hydra changes what it gets
+        return copy
 
 
 class UserFiles(FileConfigSource):
@@ -148,15 +148,15 @@ class UserFiles(FileConfigSource):
     def load_config(self, config_path: str) -> ConfigResult:
         path, file = Path(config_path), Path("conf", self._normalize_file_name(config_path))
         with readable(file):
-            found = super().load_config(config_path)
-        require_mapping(file, found.config)
+            result = super().load_config(config_path)
+        require_mapping(file, result.config)
         if path.parts[0] in PRESETS:
-            found.header["package"] = found.header.get("package") or "_global_"
+            result.header["package"] = result.header.get("package") or "_global_"
         if path.parent.name == "task":
-            found.header["package"] = found.header.get("package") or f"tasks.{path.stem}"
-            if str(OmegaConf.select(found.config, "_target_")).startswith("paribus.tasks."):
-                found.config = OmegaConf.merge(LIMITS, found.config)
-        return found
+            result.header["package"] = result.header.get("package") or f"tasks.{path.stem}"
+            if str(OmegaConf.select(result.config, "_target_")).startswith("paribus.tasks."):
+                result.config = OmegaConf.merge(LIMITS, result.config)
+        return result
 
 
 class DropEndedConfigs(Callback):

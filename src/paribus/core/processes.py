@@ -136,7 +136,11 @@ def stoppable() -> Iterator[None]:
         yield
         return
     handlers = {number: signal.getsignal(number) for number in SIGNALS}
-    heard = [number for number, own in handlers.items() if own in _USUAL or (number in WARNINGS and callable(own))]
+    heard = [
+        number
+        for number, handler in handlers.items()
+        if handler in _USUAL or (number in WARNINGS and callable(handler))
+    ]
     before = {number: signal.signal(number, _handle) for number in heard}
     _Stop.owner, _Stop.waits, _Stop.number = os.getpid(), False, None
     try:

@@ -12,7 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from paribus.core.config import FAMILY, PRESETS, SCALE, choices, is_group, renamed, roots, unknown_key, unknown_recipe
+from paribus.core.config_errors import renamed, unknown_key
+from paribus.core.config_names import PRESETS, choices, is_group, roots
 from paribus.core.errors import UserError, suggest
 from paribus.core.files import is_name
 from paribus.core.strict_yaml import load_mapping
@@ -20,9 +21,11 @@ from paribus.core.strict_yaml import load_mapping
 if TYPE_CHECKING:
     from hydra.core.override_parser.types import Override
 
+FAMILY, SCALE = "bert", "smoke"  # of `conf/train.yaml`
 NONE = "none"  # the recipe that changes nothing; `scale=null`
 _ADDED = ("experiment", "debug", "recipe")  # `+experiment=NAME` means `experiment=NAME`
 _DECIDING = ("scale", "family", "model", "experiment", "debug")  # of the recipe
+_PRESET = re.compile(rf"\+?({'|'.join(PRESETS)})=([\w./-]+)")
 
 
 def with_recipe(overrides: Sequence[str]) -> list[str]:
@@ -40,13 +43,17 @@ def with_recipe(overrides: Sequence[str]) -> list[str]:
             raise UserError(f"'{override.key_or_group}' is now '{new}'", f"write {new}=VALUE")
     _check_choices(parsed)
     plain = [_normalize(override) for override in parsed if not _is_default(override)]
-    given = {override.key_or_group: override.value() for override in plain if _is_choice(override)}
+    given = {
+        override.key_or_group: override.value()
+        for override in plain
+        if not override.is_sweep_override() and not override.is_delete() and override.package is None
+    }
     if "debug" in given and "study" in given:
         raise UserError("a debug run belongs to the study 'debug'", "leave study= out")
     texts = [str(override.input_line) for override in plain]
     if any(override.is_sweep_override() and override.key_or_group in _DECIDING for override in plain):
         return texts
-    recipe = _recipe(given)
+    recipe = _imply_recipe(given)
     return texts if recipe is None else [*texts, f"recipe={recipe}"]
 
 
@@ -61,7 +68,7 @@ def list_presets(overrides: Sequence[str]) -> list[tuple[str, dict[str, Any]]]:
     shipped, folder = roots()
     if folder.resolve() == shipped.resolve():
         return []
-    chosen = [f"{found[1]}/{found[2]}" for text in overrides if (found := _PRESET.fullmatch(text))]
+    chosen = [f"{match[1]}/{match[2]}" for text in overrides if (match := _PRESET.fullmatch(text))]
     return [(name, load_mapping(path)) for name in chosen if (path := folder / f"{name}.yaml").is_file()]
 
 
@@ -83,21 +90,17 @@ def check_presets(presets: Sequence[tuple[str, Mapping[str, Any]]], known: Mappi
 
 def choices_with(presets: Sequence[tuple[str, Mapping[str, Any]]], overrides: Sequence[str]) -> list[str]:
     """The choices of groups that presets and overrides make, without the values that they set."""
-    own = {name.replace("/", "=", 1) for name, _ in presets}
-    chosen = {group: choice for name, _ in presets for group, choice in _overrides_of(name).items()}
-    texts = {group: f"{group}={_write(choice)}" for group, choice in chosen.items()}
-    for text in (text for text in overrides if text.lstrip("+") not in own):
+    texts: dict[str, str] = {}
+    for name, _ in presets:
+        for group, choice in _overrides_of(name).items():
+            chosen = f"[{','.join(map(str, choice))}]" if isinstance(choice, list) else choice
+            texts[group] = f"{group}={chosen}"
+    choosing = {name.replace("/", "=", 1) for name, _ in presets}  # overrides that choose the presets
+    for text in (text for text in overrides if text.lstrip("+") not in choosing):
         key = text.partition("=")[0]
         if is_group(key.lstrip("+~").partition("@")[0]):
             texts[key] = text
     return list(texts.values())
-
-
-_PRESET = re.compile(rf"\+?({'|'.join(PRESETS)})=([\w./-]+)")
-
-
-def _write(value: object) -> str:
-    return f"[{','.join(map(str, value))}]" if isinstance(value, list) else str(value)
 
 
 def _strays(body: Mapping[str, Any], tree: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
@@ -126,11 +129,12 @@ def _check_choices(overrides: Sequence[Override]) -> None:
 
 def _normalize(override: Override) -> Override:
     """`+experiment=NAME` as `experiment=NAME`, and `recipe=null` as `recipe=none`."""
-    from hydra.core.override_parser.types import OverrideType
+    from hydra.core.override_parser.types import Override, OverrideType, ValueType
 
     group = override.key_or_group
     if group == "recipe" and override.value() is None:
-        return _choose(group, NONE)
+        line = f"{group}={NONE}"
+        return Override(OverrideType.CHANGE, group, ValueType.ELEMENT, NONE, input_line=line)
     if group in _ADDED and override.is_add():
         return replace(override, type=OverrideType.CHANGE, input_line=str(override.input_line).lstrip("+"))
     return override
@@ -141,43 +145,29 @@ def _is_default(override: Override) -> bool:
     return override.key_or_group in ("experiment", "debug") and not override.is_delete() and override.value() is None
 
 
-def _is_choice(override: Override) -> bool:
-    return not override.is_sweep_override() and not override.is_delete() and override.package is None
-
-
-def _choose(group: str, choice: str) -> Override:
-    from hydra.core.override_parser.types import Override, OverrideType, ValueType
-
-    return Override(OverrideType.CHANGE, group, ValueType.ELEMENT, choice, input_line=f"{group}={choice}")
-
-
-def _recipe(given: Mapping[str, Any]) -> str | None:
+def _imply_recipe(given: Mapping[str, Any]) -> str | None:
     """The recipe to choose, or None if `given` leaves the recipe as it is."""
     if "recipe" in given:
-        _check_agreement(given)
+        name = str(given["recipe"])
+        family, _, scale = name.partition("/")  # an earlier version is between them: bert/v1/smoke
+        for key, part in (("family", family), ("scale", scale.rpartition("/")[2])) if scale else ():
+            if given.get(key, part) != part:
+                raise UserError(f"recipe={name} and {key}={given[key]} contradict each other", f"leave {key}= out")
         return None
     presets = [f"{group}/{given[group]}" for group in ("experiment", "debug") if given.get(group)]
     chosen = {group: choice for path in presets for group, choice in _overrides_of(path).items()} | dict(given)
     current = str(chosen.get("recipe", f"{FAMILY}/{SCALE}"))
     family, scale = current.split("/", 1) if "/" in current else (FAMILY, NONE)
     brought = _overrides_of(f"model/{chosen['model']}") if "model" in chosen else {}
-    if (own := brought.get("family")) and given.get("family", own) != own:
-        cause = f"model={chosen['model']} is of family={own}, not {given['family']}"
-        raise UserError(cause, f"set family={own}, in a sweep file family: {own}")
-    family = chosen.get("family") or own or family
+    if (needed := brought.get("family")) and given.get("family", needed) != needed:
+        cause = f"model={chosen['model']} is of family={needed}, not {given['family']}"
+        raise UserError(cause, f"set family={needed}, in a sweep file family: {needed}")
+    family = chosen.get("family") or needed or family
     scale = (given["scale"] or NONE) if "scale" in given else scale
     recipe = NONE if scale == NONE else f"{family}/{scale}"
     if recipe != NONE and not (is_name(family) and is_name(scale) and _find(f"recipe/{recipe}")):
         raise unknown_recipe(family, str(scale))
     return None if recipe == current else recipe
-
-
-def _check_agreement(given: Mapping[str, Any]) -> None:
-    recipe = str(given["recipe"])
-    family, _, scale = recipe.partition("/")  # an earlier version is between them: bert/v1/smoke
-    for key, own in (("family", family), ("scale", scale.rpartition("/")[2])) if scale else ():
-        if given.get(key, own) != own:
-            raise UserError(f"recipe={recipe} and {key}={given[key]} contradict each other", f"leave {key}= out")
 
 
 def _overrides_of(path: str) -> dict[str, Any]:
@@ -187,14 +177,52 @@ def _overrides_of(path: str) -> dict[str, Any]:
     """
     file = _find(path)
     lines = (load_mapping(file).get("defaults") or []) if file is not None else []
-    found: dict[str, Any] = {}
+    overrides: dict[str, Any] = {}
     for key, choice in (pair for line in lines if isinstance(line, dict) for pair in line.items()):
         group, _, package = str(key).removeprefix("override ").lstrip("/").partition("@")
         if str(key).startswith("override ") and package in ("", f"_global_.{group}"):
-            found[group] = choice
-    return found
+            overrides[group] = choice
+    return overrides
 
 
 def _find(config: str) -> Path | None:
     """The file of a config, in the shipped folder or in the user's."""
     return next((path for root in roots() if (path := root / f"{config}.yaml").is_file()), None)
+
+
+def family_of(model: str) -> str:
+    """The family that a choice of `model=` brings, or the usual one."""
+    for folder in roots() if is_name(model) else ():
+        if (path := folder / "model" / f"{model}.yaml").is_file():
+            lines = load_mapping(path).get("defaults") or []
+            brought = [line for line in lines if isinstance(line, dict) and "override /family@_global_.family" in line]
+            return next((str(value) for line in brought for value in line.values()), FAMILY)
+    return FAMILY
+
+
+def name_recipe(family: str, scale: str, version: str | None = None) -> str:
+    """The choice of `recipe=` for a scale; `version`: of an earlier recipe, which older runs have, or None."""
+    return "/".join(part for part in (family, version, scale) if part is not None)
+
+
+def table_seeds(family: str, scale: str, version: str | None = None) -> tuple[int, ...]:
+    """The seeds that the recipe of a scale gives every arm of a table.
+
+    Raises UserError naming the known scales, and for a recipe without seeds.
+    """
+    name = name_recipe(family, scale, version)
+    for folder in roots() if is_name(family) and is_name(scale) else ():
+        if (path := folder / "recipe" / f"{name}.yaml").is_file():
+            settings = load_mapping(path)
+            if not settings.get("table_seeds"):
+                raise UserError(f"{path} lacks 'table_seeds'", "add table_seeds: [0, 1, 2]")
+            return tuple(settings["table_seeds"])
+    raise unknown_recipe(family, scale)
+
+
+def unknown_recipe(family: str, scale: str) -> UserError:
+    """The error for a scale that a family has no recipe for, or for an unknown family."""
+    known = choices(f"recipe/{family}")
+    if not known:
+        return UserError(f"unknown choice family={family}", suggest(family, choices("family")))
+    return UserError(f"scale={scale} is unknown for family={family}", suggest(scale, known))

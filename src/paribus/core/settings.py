@@ -154,11 +154,15 @@ class FineTuning:
 
     def of(self, task: str) -> FineTuning:
         """The settings of one task."""
-        own = self.each.get(task, {})
-        if not own:
+        settings = self.each.get(task, {})
+        if not settings:
             return self
-        rate = replace(self.optimizer, lr=own.get("lr", self.optimizer.lr))
-        return replace(self, optimizer=rate, epochs=own.get("epochs", self.epochs), head=own.get("head", self.head))
+        return replace(
+            self,
+            optimizer=replace(self.optimizer, lr=settings.get("lr", self.optimizer.lr)),
+            epochs=settings.get("epochs", self.epochs),
+            head=settings.get("head", self.head),
+        )
 
 
 @dataclass(frozen=True)

@@ -22,28 +22,25 @@ def list_stages(config: Mapping[str, Any]) -> list[str]:
     stages = config.get("stages") or {}
     if not isinstance(stages, Mapping):
         raise UserError("stages names no stage", "set a key of one, such as +stages.further.trainer.max_steps=100")
-    for name, own in stages.items():
+    for name, changes in stages.items():
         if name == FIRST:
             raise UserError(f"stages.{FIRST} is the run's own config", "set its keys at the top, or name another stage")
-        if not isinstance(own, Mapping) or not own:
+        if not isinstance(changes, Mapping) or not changes:
             raise UserError(f"stages.{name} changes nothing", f"set a key, such as stages.{name}.trainer.max_steps")
-        if unknown := sorted(own.keys() - set(PARTS)):
-            raise UserError(_refuse(name, unknown[0]), f"set {', '.join(PARTS)}")
+        if unknown := sorted(changes.keys() - set(PARTS)):
+            cause = f"stages.{name}.{unknown[0]} is not part of a pre-training"
+            if unknown[0] == "tokenizer":
+                cause = f"stages.{name}.tokenizer would change the vocabulary, which all stages share"
+            raise UserError(cause, f"set {', '.join(PARTS)}")
     return [FIRST, *stages]
-
-
-def _refuse(stage: str, key: str) -> str:
-    if key == "tokenizer":
-        return f"stages.{stage}.tokenizer would change the vocabulary, which all stages share"
-    return f"stages.{stage}.{key} is not part of a pre-training"
 
 
 def settle(config: Mapping[str, Any]) -> dict[str, Any]:
     """The config of a run's last stage: its first one under what each stage changes."""
     settled = dict(config)
     for name in list_stages(config)[1:]:
-        own = config["stages"][name]
-        settled |= {part: _overlay(settled.get(part), own[part]) for part in own}
+        changes = config["stages"][name]
+        settled |= {part: _overlay(settled.get(part), changes[part]) for part in changes}
     return settled
 
 
@@ -53,13 +50,13 @@ def end_at(config: Mapping[str, Any], name: str) -> dict[str, Any]:
     """
     stages = list_stages(config)
     kept = stages[1 : stages.index(name) + 1]
-    own = {**config, "stages": {each: config["stages"][each] for each in kept}, "stage": name}
-    mixes = bool(settle(own).get("mixture"))
-    return {**own, "tasks": config["tasks"] if mixes else {}, "members": 1, "trial": None}
+    ended = {**config, "stages": {each: config["stages"][each] for each in kept}, "stage": name}
+    mixes = bool(settle(ended).get("mixture"))
+    return {**ended, "tasks": config["tasks"] if mixes else {}, "members": 1, "trial": None}
 
 
-def _overlay(base: object, own: object) -> Any:
+def _overlay(base: object, over: object) -> Any:
     """A config node with another over it; a component takes the place of the one below."""
-    if not isinstance(base, Mapping) or not isinstance(own, Mapping) or "_target_" in own:
-        return own
-    return {**base, **{key: _overlay(base.get(key), value) for key, value in own.items()}}
+    if not isinstance(base, Mapping) or not isinstance(over, Mapping) or "_target_" in over:
+        return over
+    return {**base, **{key: _overlay(base.get(key), value) for key, value in over.items()}}

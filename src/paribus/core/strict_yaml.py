@@ -66,7 +66,7 @@ def _loader() -> Any:
                 if name in lines:
                     raise ValueError(f"'{name}' is given twice, in lines {lines[name]} and {line}")
                 lines[name] = line
-            found: dict[Any, Any] = super().construct_mapping(node, deep)
-            return found
+            mapping: dict[Any, Any] = super().construct_mapping(node, deep)
+            return mapping
 
     return Strict

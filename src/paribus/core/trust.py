@@ -22,6 +22,10 @@ _SPACE = "custom_search_space"  # of a search: a function
 _PLACES = ("callbacks", "launcher", "sweeper")  # of `hydra`: it makes objects of what is below
 DECLARED = Path("conf") / "trusted.yaml"  # in the working directory
 _MEND = f"write `trusted: [%s]` into {DECLARED} if you trust it"
+MASK = "***"
+_WORDS = {"password", "passwd", "passphrase", "secret", "secrets", "token", "apikey", "credential", "credentials"}
+_LOGIN = re.compile(r"(?P<head>[A-Za-z][\w+.-]*://[^/\s:@]*:)[^/\s@]+(?=@)")
+_QUERY = re.compile(r"(?P<head>[?&](?:password|token|api_?key|key|secret|signature)=)[^&\s'\"]+", re.IGNORECASE)
 
 
 def declared() -> tuple[str, ...]:
@@ -62,23 +66,23 @@ def check_name(name: str, key: str = "_target_", also: tuple[str, ...] = ()) -> 
     Raises:
         UserError: for one in a module that is not trusted.
     """
-    module, own = name.replace(":", "."), declared()
-    if not is_trusted(module, (*own, *((*KNOWN, *also) if key == "_target_" else ()))):
+    module, users = name.replace(":", "."), declared()
+    if not is_trusted(module, (*users, *((*KNOWN, *also) if key == "_target_" else ()))):
         raise UserError(f"{key}={name} is not trusted", _MEND % module.partition(".")[0])
-    if is_trusted(module, own) and (here := str(Path.cwd())) not in sys.path:
+    if is_trusted(module, users) and (here := str(Path.cwd())) not in sys.path:
         sys.path.append(here)  # after all installed packages, so that no file here replaces one of them
 
 
-def check_class(found: type, target: str) -> None:
+def check_class(component: type, target: str) -> None:
     """Raises UserError for a class that a trusted module merely imports, and for one of ours that is not a component.
 
     `paribus.core.files.json.JSONDecoder` is not ours.
     """
-    if not is_trusted(found.__module__):
-        raise UserError(f"_target_={target} is {found.__module__}.{found.__qualname__}, which is not trusted",
-                        _MEND % found.__module__)  # fmt: skip
-    if is_trusted(found.__module__, (OURS,)) and not (
-        is_dataclass(found) or is_trusted(found.__module__, (f"{OURS}.tasks",))
+    if not is_trusted(component.__module__):
+        cause = f"_target_={target} is {component.__module__}.{component.__qualname__}, which is not trusted"
+        raise UserError(cause, _MEND % component.__module__)
+    if is_trusted(component.__module__, (OURS,)) and not (
+        is_dataclass(component) or is_trusted(component.__module__, (f"{OURS}.tasks",))
     ):
         raise UserError(f"_target_={target} is not a component", "name a class that a file in conf names")
 
@@ -107,12 +111,12 @@ def check_composed(config: Any) -> None:
     from omegaconf.errors import OmegaConfBaseException
 
     check_tree(OmegaConf.to_container(config, resolve=False), _HYDRA)
-    own = config.get("hydra") or {}
-    for place in (node for name in _PLACES if (node := own.get(name)) is not None):
+    hydra = config.get("hydra") or {}
+    for place in (node for name in _PLACES if (node := hydra.get(name)) is not None):
         with suppress(OmegaConfBaseException):  # Hydra cannot make anything of it either
             check_tree(OmegaConf.to_container(place, resolve=True), _HYDRA)
     for name in ("job_logging", "hydra_logging"):
-        for key, value in leaves(OmegaConf.to_container(own.get(name) or OmegaConf.create(), resolve=False)):
+        for key, value in leaves(OmegaConf.to_container(hydra.get(name) or OmegaConf.create(), resolve=False)):
             if key == "()" or (key == "class" and not is_trusted(str(value), _LOGGING)):
                 check_name(str(value), f"hydra.{name}: {key}")
 
@@ -127,12 +131,6 @@ def leaves(node: object, key: str = "") -> Iterator[tuple[str, Any]]:
             yield from leaves(value, key)
     else:
         yield key, node
-
-
-MASK = "***"
-_WORDS = {"password", "passwd", "passphrase", "secret", "secrets", "token", "apikey", "credential", "credentials"}
-_LOGIN = re.compile(r"(?P<head>[A-Za-z][\w+.-]*://[^/\s:@]*:)[^/\s@]+(?=@)")
-_QUERY = re.compile(r"(?P<head>[?&](?:password|token|api_?key|key|secret|signature)=)[^&\s'\"]+", re.IGNORECASE)
 
 
 def is_secret(name: str) -> bool:

@@ -50,17 +50,18 @@ def check_values(node: object, key: str = "", known: bool = True) -> None:
     """
     if isinstance(node, Mapping):
         known = is_trusted(str(node["_target_"]), KNOWN) if "_target_" in node else known
-        component = _find_component(node, key)
+        target = node.get("_target_")
+        component = kind(target) if isinstance(target, str) else GROUPS.get(_TASK.sub("finetune", key))
         types = _annotations(component)
         ranges = bounds_of(component) if is_dataclass(component) else {} if key else TOP_BOUNDS
         for name, value in node.items():
-            own = f"{key}.{name}" if key else str(name)
-            _check_type(own, value, types.get(str(name), ""))
-            _check_component(own, value)
+            path = f"{key}.{name}" if key else str(name)
+            _check_type(path, value, types.get(str(name), ""))
+            _check_component(path, value)
             if isinstance(value, Mapping):
-                check_values(value, own, known)
+                check_values(value, path, known)
             else:
-                _check_numbers(own, value, known, ranges.get(str(name)))
+                _check_numbers(path, value, known, ranges.get(str(name)))
     else:
         _check_numbers(key, node, known, None)
 
@@ -77,12 +78,6 @@ def _check_numbers(key: str, value: object, known: bool, bounds: tuple[float, fl
         _check_bounds(key, value, known, bounds)
 
 
-def _find_component(node: Mapping[str, Any], key: str) -> Any:
-    """The class that a node names, or that of a plain group."""
-    target = node.get("_target_")
-    return kind(target) if isinstance(target, str) else GROUPS.get(_TASK.sub("finetune", key))
-
-
 def _annotations(component: Any) -> dict[str, str]:
     """{setting: its annotation}.
 
@@ -96,6 +91,7 @@ def _annotations(component: Any) -> dict[str, str]:
 
 
 def _check_type(key: str, value: object, annotation: str) -> None:
+    """Whether a value is of the type that its setting is annotated with."""
     if listed := _LIST.search(annotation):
         if isinstance(value, list):
             for one in value:
@@ -119,6 +115,7 @@ def _check_type(key: str, value: object, annotation: str) -> None:
 
 
 def _check_component(key: str, value: object) -> None:
+    """Whether a setting that must be a component is one."""
     if key.startswith("tasks.") and key.count(".") == 1:
         require_task(key, value)
     if (needed := COMPONENTS.get(key)) is None or (value in (None, {}) and not needed):
@@ -128,6 +125,7 @@ def _check_component(key: str, value: object) -> None:
 
 
 def _check_bounds(key: str, value: float, known: bool, bounds: tuple[float, float] | None) -> None:
+    """Whether a number is finite and within the bounds of its setting, or within the usual ones."""
     largest = LARGEST if isinstance(value, int) else HIGHEST
     least, most = bounds or (0 if known else -largest, largest)
     if math.isfinite(value) and least <= value <= most:

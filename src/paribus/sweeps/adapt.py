@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 from paribus.core import hub
 from paribus.core.build import require_task
-from paribus.core.config import choices, compose, conf_dir, flat, plain
+from paribus.core.config import compose, flat, plain
+from paribus.core.config_names import choices, conf_dir
 from paribus.core.errors import UserError, located
 from paribus.core.files import write_text
 from paribus.core.moved import find_moved

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from paribus.core.build import build, require_task
-from paribus.core.config import choices, conf_dir
+from paribus.core.config_names import choices, conf_dir
 from paribus.core.errors import UserError, nearest
 from paribus.core.trust import declared as trusted_modules
 from paribus.verdict.metrics import HELD_OUT, MEAN, METRICS, is_task

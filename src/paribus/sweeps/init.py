@@ -9,9 +9,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from paribus.core.config import choices, conf_dir, family_of, sweeps_dir, table_seeds
+from paribus.core.config_names import choices, conf_dir, sweeps_dir
 from paribus.core.errors import UserError
 from paribus.core.files import write_text
+from paribus.core.recipes import family_of, table_seeds
 from paribus.data.corpus.text_files import SPLITS, find
 from paribus.sweeps.adapt import LOSSES
 from paribus.sweeps.request import Request

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 from paribus.core.arguments import Arguments, Flag, Option, Positional, Verb, folder, names, switch, text, whole
 from paribus.core.arguments import parse as parse_arguments
-from paribus.core.config import PRESETS, choices
-from paribus.core.config import SCALE as USUAL_SCALE
+from paribus.core.config_names import PRESETS, choices
 from paribus.core.errors import UserError
 from paribus.core.files import read_name
+from paribus.core.recipes import SCALE as USUAL_SCALE
 from paribus.runs import store
 from paribus.sweeps import sweep_file
 from paribus.sweeps.sweep import Sweep

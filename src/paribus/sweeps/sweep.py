@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from paribus.core.checksums import digest
-from paribus.core.config import name_recipe, table_seeds
 from paribus.core.errors import UserError
+from paribus.core.recipes import name_recipe, table_seeds
 from paribus.sweeps.tuning import Tune
 from paribus.verdict.claims import QUALITY, Sentence
 from paribus.verdict.claims import parse as parse_claim

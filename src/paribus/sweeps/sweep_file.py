@@ -17,8 +17,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from paribus.core.config import choices, family_of, renamed, split_overrides, sweeps_dir, unknown_recipe
+from paribus.core.config import split_overrides
+from paribus.core.config_errors import renamed
+from paribus.core.config_names import choices, sweeps_dir
 from paribus.core.errors import UserError, located, nearest
+from paribus.core.recipes import family_of, unknown_recipe
 from paribus.core.strict_yaml import load_strict, readable
 from paribus.sweeps.columns import check_columns
 from paribus.sweeps.search.space import dimension

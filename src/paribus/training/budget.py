@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -21,7 +20,7 @@ from paribus.data.mask_schedule import Static
 from paribus.data.order import Arrange, Order, Read, compose_order
 from paribus.data.tokens.prepare import Data
 from paribus.objectives.spec import Statistics
-from paribus.objectives.text_tasks import MLM, TASKS, TextTask
+from paribus.objectives.text_tasks import MLM, TASKS
 from paribus.tasks.mixed_stream import mix, writing_collator
 from paribus.tasks.prompts import TextRows
 from paribus.tasks.text_stream import TaskTurns, TextTasks
@@ -42,29 +41,30 @@ def plan_of(run: Run, data: Data) -> tuple[Order[Stream], int]:
     text = training_examples(run, data)
     plan: Any
     if run.mixture is not None:
-        plan = _order(run, mix(run.mixture, text, _mixed_rows(run, data, text), data, run.root_seed), run.root_seed)
+        rows = encode_mixed_tasks(run, data, text)
+        plan = order_examples(run, mix(run.mixture, text, rows, data, run.root_seed), run.root_seed)
     elif run.objective.text_tasks:
-        plan = _take_turns(run, data, text)
+        plan = take_turns(run, data, text)
     else:
-        plan = _order(run, text, run.root_seed)
+        plan = order_examples(run, text, run.root_seed)
     limits = run.trainer
-    return plan, plan.steps_for(limits.max_steps, _find_token_limit(run, plan.examples, data), limits.max_epochs)
+    return plan, plan.steps_for(limits.max_steps, find_token_limit(run, plan.examples, data), limits.max_epochs)
 
 
-def _find_token_limit(run: Run, examples: Stream, data: Data) -> int | None:
+def find_token_limit(run: Run, examples: Stream, data: Data) -> int | None:
     """The smallest number of tokens that the budgets of tokens, predictions and floating-point operations allow."""
     limits = run.trainer
-    found = [] if limits.max_tokens is None else [float(limits.max_tokens)]
+    allowed = [] if limits.max_tokens is None else [float(limits.max_tokens)]
     if limits.max_predictions is not None:
         if (tasks := run.objective.text_tasks) and MLM not in tasks:
             cause = "trainer.max_predictions is set, but no step predicts"
             raise UserError(cause, f"set objective.tasks.{MLM}=1, or another budget")
-        found.append(limits.max_predictions / measure_share(examples))
+        allowed.append(limits.max_predictions / measure_share(examples))
     if limits.max_flops is not None:
         tokens, rows = examples.tokens(0), examples.size(0) * examples.readings
-        each = train_flops(run, data.vocabulary.size, tokens, tokens * measure_share(examples), rows) / tokens
-        found.append(limits.max_flops / each)
-    return math.ceil(min(found)) if found else None
+        per_token = train_flops(run, data.vocabulary.size, tokens, tokens * measure_share(examples), rows) / tokens
+        allowed.append(limits.max_flops / per_token)
+    return math.ceil(min(allowed)) if allowed else None
 
 
 def measure_share(examples: Stream) -> float:
@@ -81,41 +81,39 @@ def measure_share(examples: Stream) -> float:
     return (counts["predicted"] + counts["moved"]) / counts["input_tokens"]
 
 
-def _order(run: Run, examples: Read, seed: int, arrange: Arrange[Read] | None = None) -> Order[Read]:
-    own = arrange or run.input.arrange
-    return compose_order(examples, own, run.batch, run.input.length, seed, run.profile.microbatch)
+def order_examples(run: Run, examples: Read, seed: int, arrange: Arrange[Read] | None = None) -> Order[Read]:
+    """The order of examples, in steps of the run's batch; `arrange`: of the run's input format, if none is given."""
+    arrange = arrange or run.input.arrange
+    return compose_order(examples, arrange, run.batch, run.input.length, seed, run.profile.microbatch)
 
 
-def _take_turns(run: Run, data: Data, text: Examples) -> TaskTurns:
-    """The steps of an objective with several tasks on the text.
+def take_turns(run: Run, data: Data, text: Examples) -> TaskTurns:
+    """The steps of an objective with several tasks on the text: the masked LM reads `text`, the others no noise.
 
     Raises UserError for tasks that the text or the tokenizer does not allow.
     """
     steps = run.objective.text_tasks
-    _check_capitals(steps, data)
-    each = {name: text if name == MLM else _labeled(run, data, TASKS[name]) for name in steps}
-    examples = TextTasks(list(steps), list(each.values()), list(steps.values()))
-    seeds = {name: int(digest(["text task", run.root_seed, name], 15), 16) for name in steps}
-    plans = [_order(run, own, {**seeds, MLM: run.root_seed}[name], own.input.arrange) for name, own in each.items()]
-    return TaskTurns(examples, plans, run.root_seed)
-
-
-def _labeled(run: Run, data: Data, task: TextTask) -> Examples:
-    """The training examples of a task on the text, without noise."""
-    plain = Corruption(NoNoise(schedule=Static()), Unchanged())
-    found = open_examples(data, "train", task.format(run.input), plain, run.root_seed, task.collator)
-    return replace(found, store=task.store(found.store))
-
-
-def _check_capitals(steps: Mapping[str, int], data: Data) -> None:
-    """Raise UserError if the tokens themselves show their capital letters."""
     (upper, _), (lower, _) = data.tokenizer.encode(["Name", "name"])
     if "capitalization" in steps and not np.array_equal(upper, lower):
         cause = "objective.tasks.capitalization asks for capital letters, which the tokenizer shows"
         raise UserError(cause, "set objective.tasks.capitalization=0 or tokenizer.lowercase=true")
+    plain = Corruption(NoNoise(schedule=Static()), Unchanged())
+    examples: list[Examples] = []
+    plans = []
+    for name in steps:
+        if name == MLM:
+            read, seed = text, run.root_seed
+        else:
+            task = TASKS[name]
+            read = open_examples(data, "train", task.format(run.input), plain, run.root_seed, task.collator)
+            read = replace(read, store=task.store(read.store))
+            seed = int(digest(["text task", run.root_seed, name], 15), 16)
+        examples.append(read)
+        plans.append(order_examples(run, read, seed, read.input.arrange))
+    return TaskTurns(TextTasks(list(steps), examples, list(steps.values())), plans, run.root_seed)
 
 
-def _mixed_rows(run: Run, data: Data, text: Examples) -> dict[str, TextRows]:
+def encode_mixed_tasks(run: Run, data: Data, text: Examples) -> dict[str, TextRows]:
     """The training examples of the tasks that the run's mixture reads, as long as the rows of text.
 
     Raises UserError if they do not fit.
@@ -141,16 +139,16 @@ def planned(run: Run) -> dict[str, Any]:
     They are sums over all members and all stages; epochs are those of the last stage of each. `stages` holds the same
     of each stage of one member.
     """
-    stages = {own.last_stage: _planned(own) for own in run.chain}
-    whole = {
+    stages = {stage.last_stage: plan_stage(stage) for stage in run.chain}
+    sums = {
         key: sum(stage[key] for stage in stages.values()) * run.members
         for key in ("tokens", "predictions", "sequences", "steps", "flops")
     }
-    return {**whole, "epochs": stages[run.last_stage]["epochs"], "stages": stages}
+    return {**sums, "epochs": stages[run.last_stage]["epochs"], "stages": stages}
 
 
-def _planned(run: Run) -> dict[str, Any]:
-    """The same of one pre-training of one member."""
+def plan_stage(run: Run) -> dict[str, Any]:
+    """The same of one pre-training of one member. Predictions are counted one by one if there are few."""
     data = run.data()
     plan, steps = plan_of(run, data)
     tokens = sequences = 0
@@ -158,8 +156,15 @@ def _planned(run: Run) -> dict[str, Any]:
         for epoch, rows in plan.blocks(step):
             tokens += int(plan.examples.lengths(epoch)[rows].sum())
             sequences += len(rows) * plan.examples.readings
-    few = sequences <= SAMPLED
-    predictions = _count_predictions(plan, steps) if few else tokens * measure_share(plan.examples)
+    predictions: float
+    if sequences > SAMPLED:
+        predictions = tokens * measure_share(plan.examples)
+    else:
+        counts = Counter[str]()
+        for step in range(steps):
+            for epoch, rows in plan.blocks(step):
+                counts.update(plan.examples.batch(epoch, rows)["counts"])
+        predictions = counts["predicted"] + counts["moved"]
     return {
         "tokens": tokens,
         "predictions": predictions,
@@ -168,15 +173,6 @@ def _planned(run: Run) -> dict[str, Any]:
         "flops": train_flops(run, data.vocabulary.size, tokens, predictions, sequences),
         "epochs": sequences / plan.examples.readings / plan.examples.size(0),
     }
-
-
-def _count_predictions(plan: Order[Stream], steps: int) -> int:
-    """The predictions of these steps, one by one."""
-    counts = Counter[str]()
-    for step in range(steps):
-        for epoch, rows in plan.blocks(step):
-            counts.update(plan.examples.batch(epoch, rows)["counts"])
-    return counts["predicted"] + counts["moved"]
 
 
 def train_flops(run: Run, vocabulary: int, tokens: float, predicted: float, rows: float = 0.0) -> float:

@@ -23,6 +23,7 @@ from tqdm import tqdm
 from paribus.core.checksums import sync
 from paribus.core.console import EVERY, duration, say, watched
 from paribus.core.errors import UserError
+from paribus.core.files import write_text
 from paribus.core.processes import Stopped, asked_to_stop
 
 if TYPE_CHECKING:
@@ -101,11 +102,11 @@ class Meter(StepCallback):
 class Curves(StepCallback):
     """Lines of metrics.jsonl every `every` steps, and the same to the logger. Stops a run whose loss is not finite.
 
-    A checkpoint holds the size and the hash of the file so far.
+    A checkpoint holds the size and the hash of the file so far, to which `keep_lines` cuts it.
     """
 
-    def __init__(self, path: Path, every: int, meter: Meter) -> None:
-        self.path, self.every, self.meter = path, max(1, every), meter
+    def __init__(self, path: Path, every: int) -> None:
+        self.path, self.every = path, max(1, every)
 
     def after_step(self, trainer: pl.Trainer, module: Learner) -> None:
         step = trainer.global_step
@@ -130,6 +131,18 @@ class Curves(StepCallback):
             logger.log_metrics(values, step)
 
 
+def append_line(path: Path, values: dict[str, Any]) -> None:
+    """One JSON line, without numbers that are not finite, which JSON lacks. Raises UserError on a full disk."""
+    kept = {key: value for key, value in values.items() if not isinstance(value, float) or math.isfinite(value)}
+    try:
+        with path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(kept, allow_nan=False) + "\n")
+    except OSError as error:
+        raise UserError(
+            f"{path} cannot be written ({error.strerror})", "free disk space, then run the same command again to resume"
+        ) from error
+
+
 class TaskCurve(StepCallback):
     """The loss of a fine-tuning, to the logger alone.
 
@@ -144,7 +157,7 @@ class TaskCurve(StepCallback):
     def after_step(self, trainer: pl.Trainer, module: Learner) -> None:
         if trainer.loggers and trainer.global_step % self.every == 0:
             for logger in trainer.loggers:
-                logger.log_metrics({f"{self.name}/train_loss": _whole(module.last["losses"])}, trainer.global_step)
+                logger.log_metrics({f"{self.name}/train_loss": _add_losses(module.last["losses"])}, trainer.global_step)
 
 
 class TuningCurve(StepCallback):
@@ -156,27 +169,23 @@ class TuningCurve(StepCallback):
         self.evaluate = evaluate
         self.at = {math.ceil(total * point / points) for point in range(1, points + 1)}
         self.lines: list[dict[str, Any]] = []
-        self._losses: list[dict[str, Any]] = []
+        self._losses: list[dict[str, Any]] = []  # of the steps since the line before; they stay on the device
 
     def after_step(self, trainer: pl.Trainer, module: Learner) -> None:
         if not self.at:
             return
         self._losses.append(module.last["losses"])
         if trainer.global_step in self.at:
-            values = {"train_loss": statistics.fmean(map(_whole, self._losses)), **self._evaluated(module)}
+            values = {"train_loss": statistics.fmean(map(_add_losses, self._losses))}
+            modes = [(part, part.training) for part in module.modules()]
+            values |= self.evaluate()
+            for part, training in modes:
+                part.training = training
             self.lines.append({"step": trainer.global_step, "tokens": int(module.tokens_seen), "values": values})
             self._losses = []
 
-    def _evaluated(self, module: Learner) -> dict[str, float]:
-        """The metrics; every module is afterwards in the mode in which it was."""
-        modes = [(part, part.training) for part in module.modules()]
-        values = self.evaluate()
-        for part, training in modes:
-            part.training = training
-        return values
 
-
-def _whole(losses: Mapping[str, Any]) -> float:
+def _add_losses(losses: Mapping[str, Any]) -> float:
     """The loss of a step over all of its heads."""
     return math.fsum(float(part) for part in losses.values())
 
@@ -192,7 +201,7 @@ def name_validation(values: dict[str, float], tokens: int) -> dict[str, float]:
 
 
 class Reporter(Protocol):
-    """A protocol for what receives each validation of a run that is a trial of a search."""
+    """What receives each validation of a run that is a trial of a search."""
 
     def report(self, step: int, values: Mapping[str, float], tokens: int = 0) -> bool:
         """Whether to stop after this validation."""
@@ -201,7 +210,7 @@ class Reporter(Protocol):
 class Evaluations(StepCallback):
     """Runs `evaluate` at `points` evenly spaced steps, the last at the end; a trial reports there and may be pruned.
 
-    `name(values, tokens)` are the entries of a line of metrics.jsonl.
+    `name(values, tokens)` are the entries of a line of metrics.jsonl. Raises TrialPruned.
     """
 
     def __init__(
@@ -221,16 +230,13 @@ class Evaluations(StepCallback):
             values, tokens = self.evaluate(module), int(module.tokens_seen)
             if values:
                 self.curves.write(trainer, trainer.global_step, self.name(values, tokens))
-            if self.reporter is not None:
-                self._prune(self.reporter, trainer, tokens, values)
+            if self.reporter is None:
+                return
+            stop = trainer.is_global_zero and self.reporter.report(trainer.global_step, values, tokens)
+            if trainer.strategy.broadcast(stop):  # the first rank decides, and all stop together
+                from optuna import TrialPruned
 
-    def _prune(self, reporter: Reporter, trainer: pl.Trainer, tokens: int, values: dict[str, float]) -> None:
-        """Rank 0 reports and decides; all ranks stop together. Raises TrialPruned."""
-        stop = trainer.is_global_zero and reporter.report(trainer.global_step, values, tokens)
-        if trainer.strategy.broadcast(stop):
-            from optuna import TrialPruned
-
-            raise TrialPruned(f"pruned at step {trainer.global_step}")
+                raise TrialPruned(f"pruned at step {trainer.global_step}")
 
 
 class LastCheckpoint(StepCallback):
@@ -246,10 +252,10 @@ class LastCheckpoint(StepCallback):
         self._saved, self._step = time.monotonic(), 0
 
     def after_step(self, trainer: pl.Trainer, module: Learner) -> None:
-        due = self.seconds is not None and time.monotonic() - self._saved >= self.seconds
-        due = due or (self.steps is not None and trainer.global_step % self.steps == 0)
         number = asked_to_stop()
-        due = due or number is not None
+        due = number is not None
+        due = due or (self.seconds is not None and time.monotonic() - self._saved >= self.seconds)
+        due = due or (self.steps is not None and trainer.global_step % self.steps == 0)
         if trainer.strategy.reduce_boolean_decision(due, all=False):  # all ranks save together, the first writes
             self.save(trainer)
         if number is not None:
@@ -289,13 +295,36 @@ def _read_saved(folder: Path) -> dict[str, Any]:
     with suppress(*_DAMAGED), ZipFile(last) as file:  # torch writes a zip file, which has checksums
         if file.testzip() is None and "global_step" in (kept := torch.load(last, weights_only=True, mmap=True)):
             return dict(kept)
-    _start_anew(last, folder)
+    _start_over(last, folder)
     return {}
 
 
-def _start_anew(damaged: Path, folder: Path) -> None:
+def _start_over(damaged: Path, folder: Path) -> None:
     say(f"{damaged} is damaged; training starts over")
     (folder / LAST).unlink(missing_ok=True)
+
+
+def keep_lines(path: Path) -> None:
+    """Cut a curve to the length that the checkpoint beside it recorded; a resumed run writes the rest again.
+
+    If the curve is shorter, both are dropped, and training starts over.
+    """
+    if saved := _read_saved(path.parent):
+        known = saved["callbacks"].get(Curves.__qualname__, {})
+        content = _read(path)[: known.get("size", 0)]  # nothing, if the checkpoint was written before the first line
+        if known.get("hash") == _hash(content):
+            write_text(path, content.decode())
+            return
+        _start_over(path, path.parent)
+    path.unlink(missing_ok=True)
+
+
+def _read(path: Path) -> bytes:
+    return path.read_bytes() if path.is_file() else b""
+
+
+def _hash(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
 class Bar(StepCallback):
@@ -323,13 +352,11 @@ class Bar(StepCallback):
         self.bar.update()
         self._tokens += module.last["counts"].get("input_tokens", 0)
         now = time.monotonic()
-        if now - self._told >= (EVERY if self.bar.disable else 1.0):
-            self._told = now
-            self._tell(trainer.global_step, module.last["losses"], now - self._start)
-
-    def _tell(self, step: int, losses: Mapping[str, Any], seconds: float) -> None:
-        """seconds: since the first step of this process."""
-        known = [f"{name}_loss {float(loss):.3f}" for name, loss in losses.items()]
+        if now - self._told < (EVERY if self.bar.disable else 1.0):
+            return
+        self._told = now
+        step, seconds = trainer.global_step, now - self._start  # since the first step of this process
+        known = [f"{name}_loss {float(loss):.3f}" for name, loss in module.last["losses"].items()]
         known += [f"{self._tokens / seconds:,.0f} tokens/s"] if self._tokens else []
         if not self.bar.disable:  # the bar has the time itself
             self.bar.set_postfix_str(", ".join(known), refresh=False)
@@ -339,40 +366,3 @@ class Bar(StepCallback):
 
     def on_train_end(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
         self.bar.close()
-
-
-def append_line(path: Path, values: dict[str, Any]) -> None:
-    """One JSON line, without numbers that are not finite, which JSON lacks. Raises UserError on a full disk."""
-    kept = {key: value for key, value in values.items() if not isinstance(value, float) or math.isfinite(value)}
-    try:
-        with path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(kept, allow_nan=False) + "\n")
-    except OSError as error:
-        raise UserError(
-            f"{path} cannot be written ({error.strerror})", "free disk space, then run the same command again to resume"
-        ) from error
-
-
-def keep_lines(path: Path) -> None:
-    """Cut a curve to the length that the checkpoint beside it recorded; a resumed run writes the rest again.
-
-    If the curve is shorter, both are dropped, and training starts over.
-    """
-    from paribus.core.files import write_text
-
-    if saved := _read_saved(path.parent):
-        known = saved["callbacks"].get(Curves.__qualname__, {})
-        content = _read(path)[: known.get("size", 0)]  # nothing, if the checkpoint was written before the first line
-        if known.get("hash") == _hash(content):
-            write_text(path, content.decode())
-            return
-        _start_anew(path, path.parent)
-    path.unlink(missing_ok=True)
-
-
-def _read(path: Path) -> bytes:
-    return path.read_bytes() if path.is_file() else b""
-
-
-def _hash(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from paribus.core.build import build
 from paribus.core.checksums import digest
-from paribus.core.config import check_keys, plain, root_seed
+from paribus.core.config import plain, root_seed
+from paribus.core.config_errors import check_keys
 from paribus.core.errors import UserError
 from paribus.core.files import check_names
 from paribus.core.settings import GROUPS, Batch, FineTuning, HeldOut, Paths, Profile, Trainer
@@ -98,10 +99,10 @@ class Run:
         shared = settle(like.config) if like else {}
         both = known & settled.keys() & shared.keys()
         same = {key for key in both if repr(settled[key]) == repr(shared[key])}  # true, 1 and 1.0 differ
-        own = {key: value for key, value in settled.items() if key not in same}
-        check_values({key: value for key, value in own.items() if key not in ("trial", "logger")})
-        parts = build(own)
-        parts |= {name: _settings(name, group, parts.get(name)) for name, group in GROUPS.items() if name not in same}
+        other = {key: value for key, value in settled.items() if key not in same}
+        check_values({key: value for key, value in other.items() if key not in ("trial", "logger")})
+        parts = build(other)
+        parts |= {name: _read_group(name, group, parts.get(name)) for name, group in GROUPS.items() if name not in same}
         parts |= {name: getattr(like, name) for name in same}
         parts["mixture"] = parts.get("mixture") or None
         if parts["finetune"].method is None:
@@ -177,8 +178,8 @@ class Run:
 
     def tuned_for(self, task: str) -> Run:
         """The run with the fine-tuning of one task."""
-        own = self.finetune.of(task)
-        return self if own is self.finetune else replace(self, finetune=own)
+        settings = self.finetune.of(task)
+        return self if settings is self.finetune else replace(self, finetune=settings)
 
     def task_type(self, name: str) -> TaskType:
         """The task type for the fine-tuned model. Raises UserError if the model cannot do the task."""
@@ -201,7 +202,7 @@ class Run:
         return Run.of({**self.config, "replicate": replicate, "members": 1, "trial": None})
 
 
-def _settings(name: str, group: type, values: object) -> Any:
+def _read_group(name: str, group: type, values: object) -> Any:
     """A plain group as its typed settings. Raises UserError for a key that it does not have."""
     known = {each.name for each in fields(group)}
     if not isinstance(values, Mapping):

@@ -83,10 +83,10 @@ class Meeting(ClusterEnvironment):
         return 0
 
     def set_world_size(self, size: int) -> None:
-        """It is known."""
+        """Does nothing: the group knows its size."""
 
     def set_global_rank(self, rank: int) -> None:
-        """It is known."""
+        """Does nothing: the group knows its rank."""
 
 
 def trainer_settings(group: RankGroup, strategy: str) -> dict[str, Any]:
@@ -94,8 +94,8 @@ def trainer_settings(group: RankGroup, strategy: str) -> dict[str, Any]:
     if group.size == 1:
         slurm = [SLURMEnvironment(auto_requeue=False)] if SLURMEnvironment.detect() else []
         return {"devices": 1, "plugins": slurm}
-    shared = Sharded(group.size, WAIT) if strategy == "fsdp" else DDPStrategy(timeout=WAIT, broadcast_buffers=False)
-    return {"devices": group.size, "plugins": [Meeting(group)], "strategy": shared}
+    parallel = Sharded(group.size, WAIT) if strategy == "fsdp" else DDPStrategy(timeout=WAIT, broadcast_buffers=False)
+    return {"devices": group.size, "plugins": [Meeting(group)], "strategy": parallel}
 
 
 @contextmanager
@@ -121,7 +121,7 @@ def helpers(folder: Path, profile: ResolvedProfile) -> Iterator[RankGroup]:
         for rank in range(1, profile.ranks)
     ]
     over = threading.Event()
-    threading.Thread(target=_guard, args=(started, over), daemon=True).start()
+    threading.Thread(target=_watch, args=(started, over), daemon=True).start()
     try:
         yield RankGroup(0, profile.ranks, port)
     finally:
@@ -135,7 +135,7 @@ def helpers(folder: Path, profile: ResolvedProfile) -> Iterator[RankGroup]:
             torch.distributed.destroy_process_group()
 
 
-def _guard(started: list[subprocess.Popen[bytes]], over: threading.Event) -> None:
+def _watch(started: list[subprocess.Popen[bytes]], over: threading.Event) -> None:
     """End this process if a helper failed; the others would wait for it in a collective and ignore signals."""
     while not over.wait(1.0):
         if any(process.poll() for process in started):  # a status that is not 0
@@ -166,8 +166,8 @@ def counts_of_all(trainer: pl.Trainer, counts: Counter[str]) -> Counter[str]:
     per_rank: list[Any] = [None] * trainer.world_size
     torch.distributed.all_gather_object(per_rank, dict(counts))
     whole: Counter[str] = Counter()
-    for own in per_rank:
-        whole.update(own)
+    for of_rank in per_rank:
+        whole.update(of_rank)
     return whole
 
 
@@ -244,7 +244,8 @@ class Sharded(ModelParallelStrategy):
         """The optimizer's state as in one process, on the first rank; the others help to gather it."""
         state = optimizer.state_dict()
         gathered = {
-            number: {name: whole(value) for name, value in own.items()} for number, own in state["state"].items()
+            number: {name: whole(value) for name, value in moments.items()}
+            for number, moments in state["state"].items()
         }
         return {**state, "state": gathered} if self.is_global_zero else {}
 
@@ -252,11 +253,11 @@ class Sharded(ModelParallelStrategy):
         """Give every rank its shards."""
         for optimizer, state in zip(self.optimizers, checkpoint["optimizer_states"], strict=True):
             parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
-            cut = {
-                number: {name: _cut(value, parameters[number]) for name, value in own.items()}
-                for number, own in state["state"].items()
+            shards = {
+                number: {name: _take_shard(value, parameters[number]) for name, value in moments.items()}
+                for number, moments in state["state"].items()
             }
-            optimizer.load_state_dict({**state, "state": cut})
+            optimizer.load_state_dict({**state, "state": shards})
 
 
 def whole(value: object) -> Any:
@@ -264,7 +265,7 @@ def whole(value: object) -> Any:
     return value.full_tensor().cpu() if isinstance(value, DTensor) else value
 
 
-def _cut(value: object, parameter: Tensor) -> Any:
+def _take_shard(value: object, parameter: Tensor) -> Any:
     """This rank's part of what is kept for every weight of a parameter; anything else as it is."""
     if not (isinstance(parameter, DTensor) and isinstance(value, Tensor) and value.shape == parameter.shape):
         return value
@@ -272,25 +273,24 @@ def _cut(value: object, parameter: Tensor) -> Any:
 
 
 def shard(module: nn.Module, mesh: DeviceMesh) -> None:
-    """Cut a module in place: every layer by itself, the rest together. Gradients are sums over the ranks."""
-    for part in [*_layers(module), module]:
-        sharded: FSDPModule = fully_shard(part, mesh=mesh)
-        sharded.set_gradient_divide_factor(1.0)
-        sharded.set_force_sum_reduction_for_comms(True)  # else a factor of 1 is not taken for a plain sum
+    """Cut a module in place: every layer by itself, the rest together. Gradients are sums over the ranks.
 
-
-def _layers(module: nn.Module) -> Iterator[nn.Module]:
-    """The modules of the outermost lists, but those that share weights with others."""
+    Layers are the modules of the outermost lists. One that shares weights with another belongs to the rest.
+    """
     lists: list[nn.ModuleList] = []
     for part in module.modules():
         if isinstance(part, nn.ModuleList) and not any(part in set(outer.modules()) for outer in lists):
             lists.append(part)
     layers = [layer for each in lists for layer in each]
     users = Counter(parameter for layer in layers for parameter in layer.parameters())
-    return (layer for layer in layers if all(users[parameter] == 1 for parameter in layer.parameters()))
+    alone = [layer for layer in layers if all(users[parameter] == 1 for parameter in layer.parameters())]
+    for part in [*alone, module]:
+        sharded: FSDPModule = fully_shard(part, mesh=mesh)
+        sharded.set_gradient_divide_factor(1.0)
+        sharded.set_force_sum_reduction_for_comms(True)  # else a factor of 1 is not taken for a plain sum
 
 
-class Gathering(pl.Callback):
+class GatherShards(pl.Callback):
     """Puts the weights of all ranks together in plain modules of the first, after the steps `at` and at the end.
 
     Args:
@@ -314,6 +314,8 @@ class Gathering(pl.Callback):
         if not trainer.is_global_zero:
             return
         for part, plain in self.plain.items():
-            own = {name: value for name, value in weights.items() if name.startswith(f"{part}.")}
-            plain.load_state_dict({name.removeprefix(f"{part}."): value for name, value in own.items()})
+            prefix = f"{part}."
+            plain.load_state_dict(
+                {name.removeprefix(prefix): value for name, value in weights.items() if name.startswith(prefix)}
+            )
             plain.to(device)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from paribus.training.stage import Stage
 
 ROWS = 64  # of a forward pass
+FORGETTING = "forgetting"  # the metric of a fine-tuning; of the later stages alone it is stage_forgetting
 Model = Network | Ensemble
 AnyHead = Head | Ensemble  # an ensemble is its own head
 
@@ -78,10 +79,10 @@ class HeldOutEvaluation:
         counts_V = np.ones(vocabulary.size, np.float64)
         for at in range(0, len(train_ids), 1 << 22):
             counts_V += np.bincount(train_ids[at : at + (1 << 22)], minlength=vocabulary.size)
-        own_V = np.bincount(self.targets, minlength=vocabulary.size)
-        new = [token for token in vocabulary.specials if own_V[token] and counts_V[token] == 1.0]
+        targets_V = np.bincount(self.targets, minlength=vocabulary.size)
+        new = [token for token in vocabulary.specials if targets_V[token] and counts_V[token] == 1.0]
         if new:
-            counts_V[new] += own_V[new] * (counts_V.sum() / max(1, own_V.sum() - own_V[new].sum()))
+            counts_V[new] += targets_V[new] * (counts_V.sum() / max(1, targets_V.sum() - targets_V[new].sum()))
         loss = float(-np.log(counts_V / counts_V.sum())[self.targets].mean())
         return self._metrics(loss, float((self.targets == counts_V.argmax()).mean()))
 
@@ -164,11 +165,8 @@ def on_device(batch: Batch, model: torch.nn.Module) -> Batch:
 
 def predictions(network: Model, head: AnyHead, arrays: list[dict[str, Any]]) -> Iterator[tuple[Batch, torch.Tensor]]:
     """(batch, the head's logits) of each packed batch."""
-    for batch, found in outputs(network, head, arrays):
-        yield batch, head.logits(found, batch).float()
-
-
-FORGETTING = "forgetting"  # the metric of a fine-tuning; of the later stages alone it is stage_forgetting
+    for batch, states in outputs(network, head, arrays):
+        yield batch, head.logits(states, batch).float()
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ import json
 import math
 import shutil
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -41,24 +41,16 @@ from paribus.training.finetuner import (
     task_steps,
     work_of,
 )
-from paribus.training.joint.train import FOLDER, Where, describe_joint, is_whole, joint_path, train_joint
+from paribus.training.joint.train import FOLDER, describe_joint, is_whole, joint_path, train_joint
 from paribus.training.learner import Finetuning
 from paribus.training.profile import ResolvedProfile
 from paribus.training.replay import Replay, read_text
 from paribus.training.steps import StepData, task_batch
-from paribus.training.trainer import trainer
+from paribus.training.trainer import Setup, trainer
 
 KEPT = "tuned"
 DONE = "task_runs.jsonl"
 ROWS = 128  # a forward pass of the evaluation
-
-
-class How(NamedTuple):
-    """The settings of fine-tunings, the run's folder, and where they report."""
-
-    profile: ResolvedProfile
-    folder: Path
-    tracked: Tracked | None
 
 
 def finetune(
@@ -71,28 +63,25 @@ def finetune(
     Finished fine-tunings are not repeated. Those of several models, or several of one model, answer together. Seconds
     of work that was interrupted and repeated are not counted.
     """
-    run, how = bases[0].run, How(profile, folder, tracked)
+    run, setup = bases[0].run, Setup(profile, folder, tracked)
     owner = run.identity.signature
-    done = _finished(folder / DONE, owner)
+    done = read_done(folder / DONE, owner)
     mark = time.perf_counter()
     if run.finetune.joint:
-        open_seeds = [seed for seed in run.finetune.seeds if any((name, seed) not in done for name in run.tuned_tasks)]
-        missing = [seed for seed in open_seeds if not is_whole(joint_path(folder, seed))]
-        encoded = {name: encode_training(run, data, name) for name in joint_tasks(run)} if missing else {}
-        for seed in missing:
-            learner, steps = joint_finetuner(bases[0], encoded, seed)
-            train_joint(learner, steps, Where(profile, run.profile, folder, tracked), seed)
+        finetune_together(bases[0], data, setup, done)
     together = time.perf_counter() - mark if run.finetune.joint else 0.0  # counted with the first task
-    baseline: dict[str, dict[str, float]] = {}
+    baselines: dict[str, dict[str, float]] = {}
     for name, task in run.tuned_tasks.items():
         for metric, values in measure_baselines(task, run.cache).items():
-            baseline[f"{name}/{metric}"] = values
+            baselines[f"{name}/{metric}"] = values
         missing = [seed for seed in run.finetune.seeds if (name, seed) not in done]
-        work = work_of(run, data, name) if missing else TaskWork(name, run.task_type(name), {}, {})
+        if not missing:
+            continue
+        work = work_of(run, data, name)
+        task_bases = [base._replace(run=base.run.tuned_for(name)) for base in bases]
         for seed in missing:
             mark = time.perf_counter()
-            tuned_bases = [base._replace(run=base.run.tuned_for(name)) for base in bases]
-            metrics, answers = finetune_once(tuned_bases, work, seed, how)
+            metrics, answers = finetune_once(task_bases, work, seed, setup)
             spent, together = time.perf_counter() - mark + together, 0.0
             line = {"task": name, "seed": seed, "metrics": metrics, "owner": owner, "seconds": spent}
             done[name, seed] = {**line, "gold": answers}
@@ -102,52 +91,142 @@ def finetune(
                 shutil.rmtree(folder / KEPT, ignore_errors=True)
     if not run.finetune.keep:
         shutil.rmtree(folder / FOLDER, ignore_errors=True)
-    runs = [{key: line[key] for key in ("task", "seed", "metrics")} for line in done.values()]
-    tuned = trained_share(bases) if run.tuned_tasks else {}
-    parts: dict[str, Any] = {"task_runs": runs, "baselines": baseline, "tuned": tuned, "gold": describe_gold(folder)}
-    parts["finetune_seconds"] = add_seconds(line.get("seconds") for line in done.values())
-    parts["curves"] = {TUNING: hash_file(folder / TUNING)} if (folder / TUNING).is_file() else {}
-    return parts | describe_joint(folder)
-
-
-def add_seconds(spent: Iterable[float | None]) -> float | None:
-    """Their sum; None if one was not recorded, as in a run that an older version began."""
-    seconds = list(spent)
-    return None if None in seconds else math.fsum(value for value in seconds if value is not None)
-
-
-def trained_share(bases: Sequence[Base]) -> dict[str, float]:
-    """How many weights a task trains, inserted ones and those of its head included, their share of all weights, and how
-    many of them are the head's own; means over the tasks, whose heads differ in the number of classes.
-
-    An ensemble adds its number of models; the other values are those of one model.
-    """
-    run, encoder, pooler = bases[0][:3]
-    models = len(bases) * run.finetune.ensemble
-    own = copy.deepcopy(encoder)
-    run.finetune.method.shape(own, 0)
-    inside = {id(parameter) for parameter in own.parameters()}
-    count = sum(parameter.numel() for parameter in own.parameters() if parameter.requires_grad)
-    types = {name: run.task_type(name) for name in run.tuned_tasks}
-    heads = [
-        task_type.make_head(run.finetune.of(name), own, 0, pooler)
-        for name, task_type in types.items()
-        if task_type.trained
-    ]
-    if not heads:
-        return {}
-    new = [p.numel() for head in heads for p in head.parameters() if id(p) not in inside]
-    head = round(sum(new) / len(heads))
-    ensemble = {"models": models} if models > 1 else {}
     return {
-        "trained_parameters": count + head,
-        "trained_share": (count + head) / (encoder.parameter_count() + head),
-        "head_parameters": head,
-        **ensemble,
+        "task_runs": [{key: line[key] for key in ("task", "seed", "metrics")} for line in done.values()],
+        "baselines": baselines,
+        "tuned": trained_share(bases) if run.tuned_tasks else {},
+        "gold": describe_gold(folder),
+        "finetune_seconds": add_seconds(line.get("seconds") for line in done.values()),
+        "curves": {TUNING: hash_file(folder / TUNING)} if (folder / TUNING).is_file() else {},
+        **describe_joint(folder),
     }
 
 
-def _finished(path: Path, signature: str) -> dict[tuple[str, int], dict[str, Any]]:
+def finetune_together(base: Base, data: Data, setup: Setup, done: Collection[tuple[str, int]]) -> None:
+    """Train the tasks of a joint training for each seed with which a task is still to be fine-tuned."""
+    run = base.run
+    seeds = [seed for seed in run.finetune.seeds if any((name, seed) not in done for name in run.tuned_tasks)]
+    missing = [seed for seed in seeds if not is_whole(joint_path(setup.folder, seed))]
+    encoded = {name: encode_training(run, data, name) for name in joint_tasks(run)} if missing else {}
+    for seed in missing:
+        learner, steps = joint_finetuner(base, encoded, seed)
+        train_joint(learner, steps, setup, run.profile, seed)
+
+
+def finetune_once(
+    bases: Sequence[Base], work: TaskWork, seed: int, setup: Setup
+) -> tuple[dict[str, float], dict[str, str]]:
+    """The scores of a fine-tuning, and the hashes of its answers by their names in `gold.npz`."""
+    model, head, rehearsed = train_models(bases, work, seed, setup)
+    metrics = {} if bases[0].run.finetune.covers is None else {"length": float(work.length)}
+    answers: dict[str, Gold] = {}
+    with placed(setup.profile.device, model, head):
+        for split, rows in work.encoded.items():
+            if split != "train":
+                suffix = "" if split == "validation" else f"_{split}"
+                values, gold = judge_answers(model, head, work.task_type, rows, work.examples[split])
+                metrics |= {f"{name}{suffix}": value for name, value in values.items()}
+                answers |= {f"{work.name}{suffix}/seed{seed}": gold} if gold else {}
+        if bases[0].memory and bases[0].run.finetune.forgetting and isinstance(model, Network):
+            metrics |= bases[0].memory.ask(model, setup.profile.device, rehearsed)
+    if answers:
+        write_gold(setup.folder, read_gold(setup.folder) | answers)
+    if setup.tracked is not None:
+        total = task_steps(bases[0].run, work.encoded["train"], work.task_type, 0).total
+        setup.tracked.log({f"{work.name}/seed{seed}/{name}": value for name, value in metrics.items()}, total)
+    return metrics, hash_answers(answers)
+
+
+def train_models(bases: Sequence[Base], work: TaskWork, seed: int, setup: Setup) -> tuple[Network | Ensemble, Any, Any]:
+    """A fine-tuned model, its head and that of a further loss, or an ensemble, of which what is done is kept until all
+    are.
+    """
+    each = [(base, turn) for base in bases for turn in range(base.run.finetune.ensemble)]
+    if len(each) == 1:
+        learner = train_model(bases[0], work, seed, setup)
+        if bases[0].run.finetune.keep:
+            _save(tuned_path(setup.folder, work.name, seed), learner, bases[0], work)
+        return learner.encoder, _head(learner), learner.objective.token_head if bases[0].run.finetune.replay else None
+    pairs = []
+    for number, (base, turn) in enumerate(each):
+        path = tuned_path(setup.folder, work.name, seed, f"-model{number}")
+        if not path.is_file():
+            _save(path, train_model(base, work, seed, setup, turn, f"/model{number}"), base, work)
+        pairs.append(saved.load(path, base.encoder)[:2])
+    ensemble = Ensemble(pairs)
+    return ensemble, ensemble, None
+
+
+def train_model(base: Base, work: TaskWork, seed: int, setup: Setup, turn: int = 0, model: str = "") -> Finetuning:
+    """A fine-tuning of a model; of an ensemble it is the one called `model`, without a learning curve."""
+    replay = None
+    if base.run.finetune.replay and base.memory is not None:
+        text = read_text(base.run, work.name)
+        replay = Replay(text, base.memory.encoder, base.memory.head, base.run.finetune.replay)
+    learner, steps = finetuner(
+        base.run,
+        base.encoder,
+        work.encoded["train"],
+        work.task_type,
+        task_seed(base.run, work.name, seed, turn),
+        base.weights_for(work.task_type),
+        replay,
+        joint_start(base.run, work.name, seed, setup.folder),
+    )
+    name, total = f"{work.name}/seed{seed}{model}", steps.total
+    rows, examples = work.encoded["validation"], work.examples["validation"]
+    curve = TuningCurve(
+        lambda: judge_answers(learner.encoder, _head(learner), work.task_type, rows, examples)[0],
+        0 if model else base.run.finetune.points,
+        total,
+    )
+    if total:
+        callbacks = [Bar(f"{base.run.label} fine-tuning {name}", total), TaskCurve(name, total), curve]
+        trainer(setup.profile, total, callbacks, setup.tracked).fit(learner, StepData(steps, 0, setup.profile.workers))
+    for line in curve.lines:
+        append_line(setup.folder / TUNING, {"task": work.name, "seed": seed, **line})
+    return learner
+
+
+def judge_answers(
+    model: Network | Ensemble, head: Any, task_type: TaskType, encoded: TaskRows, examples: Sequence[Any]
+) -> tuple[dict[str, float], Gold | None]:
+    """Metrics over all examples, in full precision, and how likely each right answer was if answers have probabilities;
+    an ensemble is its own head.
+    """
+    answers: dict[int, Any] = {}  # by row
+    gold_N = np.zeros(len(encoded.length_N), np.float16)
+    with evaluating(model, head):
+        batches = order(encoded.length_N, ROWS, 0, 0, shuffle=False)
+        for row_B in (part for rows in batches for part in encoded.split(rows)):
+            batch = on_device(task_batch(encoded, row_B), model)
+            outputs = task_type.infer(model, head, batch)
+            answers |= zip(row_B.tolist(), outputs, strict=True)
+            if isinstance(task_type, Probable):
+                gold_N[row_B] = task_type.find_gold(model, head, batch, outputs)
+    predictions = task_type.predict([answers[row] for row in range(len(answers))], encoded, examples)
+    metrics = task_type.score(predictions, examples)
+    if isinstance(task_type, Probable):
+        return metrics, Gold(gold_N, task_type.find_right(predictions, examples))
+    return metrics, None
+
+
+def tuned_path(folder: Path, task: str, seed: int, model: str = "") -> Path:
+    """The file in which a run keeps what a fine-tuning, or one model of an ensemble, has trained."""
+    return folder / KEPT / f"{task}-{seed}{model}.safetensors"
+
+
+def _save(path: Path, learner: Finetuning, base: Base, work: TaskWork) -> None:
+    config = base.run.config["finetune"]
+    config = {**config, "head": config.get("each", {}).get(work.name, {}).get("head", config["head"])}
+    saved.save(path, learner.encoder, _head(learner), base.encoder, config, work.task_type)
+
+
+def _head(learner: Finetuning) -> Any:
+    return learner.objective.heads["task"]
+
+
+def read_done(path: Path, signature: str) -> dict[tuple[str, int], dict[str, Any]]:
     """{(task, seed): its line} of the fine-tunings that a run has finished; none if their answers are not those."""
     lines = [line for line in read_lines(path) if verify(line) and line.get("owner") == signature]
     if path.is_file() and len(lines) < len(path.read_bytes().splitlines()):
@@ -164,114 +243,38 @@ def _finished(path: Path, signature: str) -> dict[tuple[str, int], dict[str, Any
     return {}
 
 
-def finetune_once(
-    bases: Sequence[Base], work: TaskWork, seed: int, how: How
-) -> tuple[dict[str, float], dict[str, str]]:
-    """The scores of a fine-tuning, and the hashes of its answers by their names in `gold.npz`."""
-    model, head, rehearsed = _tuned(bases, work, seed, how)
-    metrics = {} if bases[0].run.finetune.covers is None else {"length": float(work.length)}
-    answers: dict[str, Gold] = {}
-    with placed(how.profile.device, model, head):
-        for split, rows in work.encoded.items():
-            if split != "train":
-                suffix = "" if split == "validation" else f"_{split}"
-                values, gold = judge_answers(model, head, work.task_type, rows, work.examples[split])
-                metrics |= {f"{name}{suffix}": value for name, value in values.items()}
-                answers |= {f"{work.name}{suffix}/seed{seed}": gold} if gold else {}
-        if bases[0].memory and bases[0].run.finetune.forgetting and isinstance(model, Network):
-            metrics |= bases[0].memory.ask(model, how.profile.device, rehearsed)
-    if answers:
-        write_gold(how.folder, read_gold(how.folder) | answers)
-    if how.tracked is not None:
-        total = task_steps(bases[0].run, work.encoded["train"], work.task_type, 0).total
-        how.tracked.log({f"{work.name}/seed{seed}/{name}": value for name, value in metrics.items()}, total)
-    return metrics, hash_answers(answers)
+def trained_share(bases: Sequence[Base]) -> dict[str, float]:
+    """How many weights a task trains, inserted ones and those of its head included, their share of all weights, and how
+    many of them are the head's own; means over the tasks, whose heads differ in the number of classes.
 
-
-def _tuned(bases: Sequence[Base], work: TaskWork, seed: int, how: How) -> tuple[Network | Ensemble, Any, Any]:
-    """A fine-tuned model, its head and that of a further loss, or an ensemble, of which what is done is kept until all
-    are.
+    An ensemble adds its number of models; the other values are those of one model.
     """
-    each = [(base, turn) for base in bases for turn in range(base.run.finetune.ensemble)]
-    if len(each) == 1:
-        learner = _trained(bases[0], work, seed, how)
-        if bases[0].run.finetune.keep:
-            _save(kept(how.folder, work.name, seed), learner, bases[0], work)
-        return learner.encoder, _head(learner), learner.objective.token_head if bases[0].run.finetune.replay else None
-    pairs = []
-    for number, (base, turn) in enumerate(each):
-        path = kept(how.folder, work.name, seed, f"-model{number}")
-        if not path.is_file():
-            _save(path, _trained(base, work, seed, how, turn, f"/model{number}"), base, work)
-        pairs.append(saved.load(path, base.encoder)[:2])
-    ensemble = Ensemble(pairs)
-    return ensemble, ensemble, None
+    run, encoder, pooler = bases[0][:3]
+    models = len(bases) * run.finetune.ensemble
+    shaped = copy.deepcopy(encoder)
+    run.finetune.method.shape(shaped, 0)
+    inside = {id(parameter) for parameter in shaped.parameters()}
+    count = sum(parameter.numel() for parameter in shaped.parameters() if parameter.requires_grad)
+    types = {name: run.task_type(name) for name in run.tuned_tasks}
+    heads = [
+        task_type.make_head(run.finetune.of(name), shaped, 0, pooler)
+        for name, task_type in types.items()
+        if task_type.trained
+    ]
+    if not heads:
+        return {}
+    new = [p.numel() for head in heads for p in head.parameters() if id(p) not in inside]
+    head = round(sum(new) / len(heads))
+    ensemble = {"models": models} if models > 1 else {}
+    return {
+        "trained_parameters": count + head,
+        "trained_share": (count + head) / (encoder.parameter_count() + head),
+        "head_parameters": head,
+        **ensemble,
+    }
 
 
-def _save(path: Path, learner: Finetuning, base: Base, work: TaskWork) -> None:
-    config = base.run.config["finetune"]
-    config = {**config, "head": config.get("each", {}).get(work.name, {}).get("head", config["head"])}
-    saved.save(path, learner.encoder, _head(learner), base.encoder, config, work.task_type)
-
-
-def _head(learner: Finetuning) -> Any:
-    return learner.objective.heads["task"]
-
-
-def _trained(base: Base, work: TaskWork, seed: int, how: How, turn: int = 0, model: str = "") -> Finetuning:
-    """A fine-tuning of a model; of an ensemble it is the one called `model`, without a learning curve."""
-    replay = None
-    if base.run.finetune.replay and base.memory is not None:
-        text = read_text(base.run, work.name)
-        replay = Replay(text, base.memory.encoder, base.memory.head, base.run.finetune.replay)
-    learner, steps = finetuner(
-        base.run,
-        base.encoder,
-        work.encoded["train"],
-        work.task_type,
-        task_seed(base.run, work.name, seed, turn),
-        base.weights_for(work.task_type),
-        replay,
-        joint_start(base.run, work.name, seed, how.folder),
-    )
-    name, total = f"{work.name}/seed{seed}{model}", steps.total
-    rows, examples = work.encoded["validation"], work.examples["validation"]
-    curve = TuningCurve(
-        lambda: judge_answers(learner.encoder, _head(learner), work.task_type, rows, examples)[0],
-        0 if model else base.run.finetune.points,
-        total,
-    )
-    if total:
-        beside = [Bar(f"{base.run.label} fine-tuning {name}", total), TaskCurve(name, total), curve]
-        trainer(how.profile, total, beside, how.tracked).fit(learner, StepData(steps, 0, how.profile.workers))
-    for line in curve.lines:
-        append_line(how.folder / TUNING, {"task": work.name, "seed": seed, **line})
-    return learner
-
-
-def kept(folder: Path, task: str, seed: int, model: str = "") -> Path:
-    """The file in which a run keeps what a fine-tuning, or one model of an ensemble, has trained."""
-    return folder / KEPT / f"{task}-{seed}{model}.safetensors"
-
-
-def judge_answers(
-    model: Network | Ensemble, head: Any, task_type: TaskType, encoded: TaskRows, examples: Sequence[Any]
-) -> tuple[dict[str, float], Gold | None]:
-    """Metrics over all examples, in full precision, and how likely each right answer was if answers have probabilities;
-    an ensemble is its own head.
-    """
-    found: dict[int, Any] = {}
-    gold_N = np.zeros(len(encoded.length_N), np.float16)
-    with evaluating(model, head):
-        batches = order(encoded.length_N, ROWS, 0, 0, shuffle=False)
-        for row_B in (part for rows in batches for part in encoded.split(rows)):
-            batch = on_device(task_batch(encoded, row_B), model)
-            outputs = task_type.infer(model, head, batch)
-            found |= zip(row_B.tolist(), outputs, strict=True)
-            if isinstance(task_type, Probable):
-                gold_N[row_B] = task_type.find_gold(model, head, batch, outputs)
-    predictions = task_type.predict([found[row] for row in range(len(found))], encoded, examples)
-    metrics = task_type.score(predictions, examples)
-    if isinstance(task_type, Probable):
-        return metrics, Gold(gold_N, task_type.find_right(predictions, examples))
-    return metrics, None
+def add_seconds(spent: Iterable[float | None]) -> float | None:
+    """Their sum; None if one was not recorded, as in a run that an older version began."""
+    seconds = list(spent)
+    return None if None in seconds else math.fsum(value for value in seconds if value is not None)

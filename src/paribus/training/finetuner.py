@@ -22,7 +22,8 @@ from paribus.tasks.rows import GPT, TaskRows
 from paribus.tasks.types.base import Pooler, TaskType
 from paribus.training.description import Run
 from paribus.training.evaluate import Memory
-from paribus.training.joint.train import JointSteps, Start, joint_path, joint_steps, read_start
+from paribus.training.joint.steps import JointSteps, joint_steps
+from paribus.training.joint.train import Start, joint_path, read_start
 from paribus.training.learner import Finetuning
 from paribus.training.replay import Replay, ReplaySteps
 from paribus.training.steps import Steps, TaskSteps
@@ -82,9 +83,15 @@ def begin(run: Run, data: Data, encoder: Network, task: str, seed: int, folder: 
     run = run.tuned_for(task)
     work = work_of(run, data, task)
     base = base_of(run, encoder, folder / "model")
-    own, start = task_seed(run, work.name, seed), joint_start(run, work.name, seed, folder)
-    given = base.weights_for(work.task_type)
-    learner, _ = finetuner(run, base.encoder, work.encoded["train"], work.task_type, own, given, start=start)
+    learner, _ = finetuner(
+        run,
+        base.encoder,
+        work.encoded["train"],
+        work.task_type,
+        task_seed(run, work.name, seed),
+        base.weights_for(work.task_type),
+        start=joint_start(run, work.name, seed, folder),
+    )
     return learner, work
 
 
@@ -92,16 +99,18 @@ def work_of(run: Run, data: Data, name: str) -> TaskWork:
     """A task with its examples, as rows of the length that fits the training examples."""
     task, task_type = run.tasks[name], run.task_type(name)
     examples = task.examples(run.cache)
-    own = task_type.fit_length(examples["train"], data.tokenizer, data.vocabulary, run.finetune.of(name))
-    encoded = {split: task_type.encode(rows, data.tokenizer, data.vocabulary, own) for split, rows in examples.items()}
-    return TaskWork(task.name, task_type, examples, encoded, own.length)
+    fitted = task_type.fit_length(examples["train"], data.tokenizer, data.vocabulary, run.finetune.of(name))
+    encoded = {
+        split: task_type.encode(rows, data.tokenizer, data.vocabulary, fitted) for split, rows in examples.items()
+    }
+    return TaskWork(task.name, task_type, examples, encoded, fitted.length)
 
 
 def encode_training(run: Run, data: Data, task: str) -> TaskRows:
     """The training rows of a task."""
     examples, task_type = run.tasks[task].examples(run.cache)["train"], run.task_type(task)
-    own = task_type.fit_length(examples, data.tokenizer, data.vocabulary, run.finetune.of(task))
-    return task_type.encode(examples, data.tokenizer, data.vocabulary, own)
+    fitted = task_type.fit_length(examples, data.tokenizer, data.vocabulary, run.finetune.of(task))
+    return task_type.encode(examples, data.tokenizer, data.vocabulary, fitted)
 
 
 def finetuner(
@@ -118,57 +127,56 @@ def finetuner(
     weights of a joint training.
     """
     settings = run.finetune
-    own = start_of(run, encoder, seed)
+    network = start_of(run, encoder, seed)
     if start is not None:
-        own.load_state_dict(dict(start.encoder), strict=False)  # what shares a weight has no name of its own
-    settings.method.shape(own, seed)
-    head = task_type.make_head(settings, own, seed, pooler)
+        network.load_state_dict(dict(start.encoder), strict=False)  # what shares a weight has no name of its own
+    settings.method.shape(network, seed)
+    head = task_type.make_head(settings, network, seed, pooler)
     if start is not None and start.head is not None:
         head.load_state_dict(dict(start.head))
     steps = task_steps(run, encoded, task_type, seed)
     if replay is not None and replay.text is not None:
         steps = ReplaySteps(steps, replay.text, run.profile.microbatch)
-    objective = Objective({"task": head}) if replay is None else replay.objective(head, own)
-    return _learner(settings, own, objective, steps, settings.optimizer.lr, seed), steps
+    objective = Objective({"task": head}) if replay is None else replay.objective(head, network)
+    return _learner(settings, network, objective, steps, settings.optimizer.lr, seed), steps
 
 
 def joint_tasks(run: Run) -> list[str]:
     """The tasks that a run trains together."""
-    found: list[str] = run.finetune.joint.choose(list(run.tuned_tasks))
-    return found
+    chosen: list[str] = run.finetune.joint.choose(list(run.tuned_tasks))
+    return chosen
 
 
 def joint_finetuner(base: Base, encoded: Mapping[str, TaskRows], seed: int) -> tuple[Finetuning, JointSteps]:
     """A learner of all weights on a copy of the encoder, with a new head for each task, and its steps."""
     run, settings = base.run, base.run.finetune
-    own = start_of(run, base.encoder, task_seed(run, "joint", seed))
+    network = start_of(run, base.encoder, task_seed(run, "joint", seed))
     heads = {
-        name: run.task_type(name).make_head(settings.of(name), own, task_seed(run, name, seed), base.pooler)
+        name: run.task_type(name).make_head(settings.of(name), network, task_seed(run, name, seed), base.pooler)
         for name in encoded
     }
     steps = joint_steps(run, encoded, seed)
     rate = settings.joint.lr or settings.optimizer.lr
     objective = Objective(heads, tasks={name: name for name in heads})
-    return _learner(replace(settings, method=Full()), own, objective, steps, rate, steps.seed), steps
+    return _learner(replace(settings, method=Full()), network, objective, steps, rate, steps.seed), steps
 
 
 def start_of(run: Run, encoder: Network, seed: int) -> Network:
     """A copy of the encoder, whose upper layers have initial weights if not all are transferred, and whose tokens of
     GPT-1's format are drawn anew, since no text of pre-training holds them (GPT-1, Radford et al. 2018, section 3.3).
     """
-    own, kept = copy.deepcopy(encoder), run.finetune.transfer_layers
+    network, kept = copy.deepcopy(encoder), run.finetune.transfer_layers
     if kept is not None:
         new = dict(run.model.initial(encoder.vocabulary, run.root_seed).named_parameters())
-        for name, parameter in own.named_parameters():
-            if own.depth_of(name) > kept:
+        for name, parameter in network.named_parameters():
+            if network.depth_of(name) > kept:
                 parameter.data.copy_(new[name])
     if run.finetune.format == GPT:
-        tokens = [own.vocabulary.start, own.vocabulary.delimiter, own.vocabulary.extract]
-        drawn = torch.empty_like(own.table_VD[tokens])
-        own.table_VD.data[tokens] = drawn.normal_(
-            0.0, run.model.initializer_range, generator=named_generator(seed, GPT)
-        )
-    return own
+        tokens = [network.vocabulary.start, network.vocabulary.delimiter, network.vocabulary.extract]
+        drawn = torch.empty_like(network.table_VD[tokens])
+        drawn.normal_(0.0, run.model.initializer_range, generator=named_generator(seed, GPT))
+        network.table_VD.data[tokens] = drawn
+    return network
 
 
 def joint_start(run: Run, task: str, seed: int, folder: Path) -> Start | None:

@@ -18,7 +18,7 @@ from paribus.models import checkpoint
 from paribus.models.network import Batch, Network, named_generator
 from paribus.training.description import Run
 from paribus.training.evaluate import evaluating
-from paribus.training.finetune import ROWS, kept
+from paribus.training.finetune import ROWS, tuned_path
 from paribus.training.finetuner import begin
 from paribus.training.learner import Finetuning
 from paribus.training.profile import resolve
@@ -45,8 +45,8 @@ class Surface:
         objective = self.learner.objective
         with evaluating(self.learner):
             for batch in self.batches:
-                found, _ = objective(self.learner.encoder, batch)
-                sums += math.fsum(float(part) for part in found.values())
+                losses, _ = objective(self.learner.encoder, batch)
+                sums += math.fsum(float(part) for part in losses.values())
                 counts.update(batch["counts"])
         mean = sums / objective.divisors(counts)["task"]
         return mean if math.isfinite(mean) else math.inf
@@ -70,11 +70,11 @@ class Surface:
 
     def around(self, radii: Sequence[float], directions: int) -> list[float]:
         """Losses at end + radius d, means over random directions d of the length that the weights have."""
-        found = [
+        curves = [
             [self.loss(moved(self.end, (radius, direction))) for radius in radii]
             for direction in (random_direction(self.end, number) for number in range(directions))
         ]
-        return [math.fsum(losses) / len(losses) for losses in zip(*found, strict=True)]
+        return [math.fsum(losses) / len(losses) for losses in zip(*curves, strict=True)]
 
 
 def difference(one: Weights, other: Weights) -> Weights:
@@ -100,17 +100,16 @@ def random_direction(weights: Weights, seed: int) -> Weights:
     So the scale of the weights, which the loss may not depend on, does not make a place look flat (filter
     normalization, Li et al., arXiv 1712.09913, section 4).
     """
-    return {name: _rows(weight, named_generator(seed, name)) for name, weight in weights.items()}
-
-
-def _rows(weight: Tensor, generator: torch.Generator) -> Tensor:
-    if weight.ndim < 2:
-        return torch.zeros_like(weight)
-    way = torch.randn(weight.shape, generator=generator).to(weight)
-    inner = tuple(range(1, weight.ndim))
-    length = torch.linalg.vector_norm(way, dim=inner, keepdim=True)
-    scaled: Tensor = way / length * torch.linalg.vector_norm(weight, dim=inner, keepdim=True)
-    return scaled
+    direction = {}
+    for name, weight in weights.items():
+        if weight.ndim < 2:
+            direction[name] = torch.zeros_like(weight)
+            continue
+        way = torch.randn(weight.shape, generator=named_generator(seed, name)).to(weight)
+        inner = tuple(range(1, weight.ndim))
+        length = torch.linalg.vector_norm(way, dim=inner, keepdim=True)
+        direction[name] = way / length * torch.linalg.vector_norm(weight, dim=inner, keepdim=True)
+    return direction
 
 
 class Tunings:
@@ -138,7 +137,7 @@ class Tunings:
 
     def end(self, seed: int) -> Weights:
         """The weights that the fine-tuning of that seed ended with."""
-        tuned = saved.load(kept(self.folder, self.task, seed), self.encoder)
+        tuned = saved.load(tuned_path(self.folder, self.task, seed), self.encoder)
         parts = {"encoder": tuned.encoder, "objective.heads.task": tuned.head}
         return {
             f"{part}.{name}": parameter.detach().to(self.device)

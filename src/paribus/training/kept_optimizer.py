@@ -49,5 +49,9 @@ class Take(pl.Callback):
 
 def callbacks_of(stage: Stage) -> list[pl.Callback]:
     """The callbacks that keep the stage's optimizer for the next one and load the previous stage's, if requested."""
-    take = [Take(stage.before)] if stage.run.trainer.keep_optimizer and stage.before is not None else []
-    return [*([Keep(stage.folder, stage.steps)] if stage.hands_on else []), *take]
+    callbacks: list[pl.Callback] = []
+    if stage.hands_on:
+        callbacks.append(Keep(stage.folder, stage.steps))
+    if stage.run.trainer.keep_optimizer and stage.before is not None:
+        callbacks.append(Take(stage.before))
+    return callbacks

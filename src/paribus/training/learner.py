@@ -75,12 +75,12 @@ class Learner(pl.LightningModule):
         counts = counts_of_all(self.trainer, total_counts(step))
         divisors = self.objective.divisors(counts)
         with unshared(self.trainer):
-            found = self._pass(step, range(len(step)), divisors)
-        asked = set(found)
-        losses = {name: found.get(name, self._zero()) for name in divisors}
+            computed = self._pass(step, range(len(step)), divisors)
+        # every rank adds up all losses, also those that its own microbatches lack
+        losses = {name: computed.get(name, torch.zeros((), device=self.device)) for name in divisors}
         add_up(self.trainer, self.parameters(), losses)
         self._update(optimizer, number, counts)
-        self.last["losses"] = {name: loss for name, loss in losses.items() if name in asked}
+        self.last["losses"] = {name: loss for name, loss in losses.items() if name in computed}
         self.last["counts"] = counts
 
     def _pass(self, step: Step, places: range, divisors: Mapping[str, float]) -> dict[str, Tensor]:
@@ -90,7 +90,7 @@ class Learner(pl.LightningModule):
         `add_up` adds those of processes, each of which has every `size`-th microbatch.
         """
         if len(places) <= 1:
-            return self._pass_one(step[places[0]], places[0], divisors) if places else {}
+            return self._pass_microbatch(step[places[0]], places[0], divisors) if places else {}
         even, odd = places[::2], places[1::2]
         losses, held = self._pass(step, even, divisors), None
         if len(odd) > 1:  # a single one is added in place
@@ -103,7 +103,8 @@ class Learner(pl.LightningModule):
             parameter.grad = grad if parameter.grad is None else parameter.grad.add_(grad)
         return losses
 
-    def _pass_one(self, batch: Batch, index: int, divisors: Mapping[str, float]) -> dict[str, Tensor]:
+    def _pass_microbatch(self, batch: Batch, index: int, divisors: Mapping[str, float]) -> dict[str, Tensor]:
+        """Forward and backward of the microbatch at this place of the step. Returns its losses."""
         rank, size = self.trainer.global_rank, self.trainer.world_size
         seed_dropout(self.device, int(digest([self.seed, self.trainer.global_step, rank + size * index], 15), 16))
         terms, state = self.terms(batch, divisors, self.carried.get(index))
@@ -116,6 +117,7 @@ class Learner(pl.LightningModule):
         return {name: term.detach() for name, term in terms.items()}
 
     def _update(self, optimizer: LightningOptimizer, number: int, counts: Counter[str]) -> None:
+        """Set the rate of step `number`, clip the gradients, and take the step."""
         self.tokens_seen += counts["input_tokens"]
         by_tokens = self.schedule.position == "tokens"
         done = int(self.tokens_seen) / self.total_tokens if by_tokens else (number + 0.5) / self.total_steps
@@ -140,8 +142,8 @@ class Learner(pl.LightningModule):
 
     def forward(self, batch: Batch, state: State) -> tuple[dict[str, Tensor], Any]:
         """What the objective makes of a batch."""
-        found: tuple[dict[str, Tensor], Any] = self.objective(self.encoder, batch, state)
-        return found
+        losses_and_state: tuple[dict[str, Tensor], Any] = self.objective(self.encoder, batch, state)
+        return losses_and_state
 
     def terms(self, batch: Batch, divisors: Mapping[str, float], state: State = None) -> tuple[dict[str, Tensor], Any]:
         """({head: its share of the loss of a step with these divisors}, what the network carries on); losses that the
@@ -154,9 +156,6 @@ class Learner(pl.LightningModule):
         """The heads' losses, weighted and added."""
         weighted = [self.objective.weights[name] * term for name, term in terms.items()]
         return torch.stack(weighted).sum() if len(weighted) > 1 else weighted[0]
-
-    def _zero(self) -> Tensor:
-        return torch.zeros((), device=self.device)
 
 
 class Pretraining(Learner):

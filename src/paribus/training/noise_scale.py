@@ -98,10 +98,10 @@ class NoiseScale(StepCallback):
         self, trainer: pl.Trainer, module: pl.LightningModule, batch: Step, batch_idx: int
     ) -> None:
         self._small = None
-        if trainer.global_step % self.every == 0 and (found := self._part(trainer.global_step)) is not None:
-            self._small = _squared_norm(trainer, cast("Learner", module), found), int(found["counts"]["sequences"])
+        if trainer.global_step % self.every == 0 and (part := self._draw_part(trainer.global_step)) is not None:
+            self._small = _squared_norm(trainer, cast("Learner", module), part), int(part["counts"]["sequences"])
 
-    def _part(self, step: int) -> Batch | None:
+    def _draw_part(self, step: int) -> Batch | None:
         """A random part of a step's sequences, as a batch; None if the step has a single one."""
         epoch, rows = max(self.plan.blocks(step), key=lambda block: len(block[1]))
         most = len(rows) if self.microbatch is None else self.microbatch // self.plan.examples.readings

@@ -21,8 +21,6 @@ from paribus.training.finetune import finetune
 from paribus.training.finetuner import Base, base_of
 
 if TYPE_CHECKING:
-    from paribus.models.network import Network
-    from paribus.training.evaluate import Memory
     from paribus.training.learner import Learner
     from paribus.training.profile import ResolvedProfile
     from paribus.training.stage import Stage
@@ -70,30 +68,28 @@ def tune_points(base: Base, data: Data, profile: ResolvedProfile, folder: Path) 
     Each is fine-tuned like the end, with the same seeds. Its weights are then removed, unless `finetune.keep` is set.
     """
     places = sorted((folder / FOLDER).glob(f"*/{ABOUT}"), key=lambda path: int(path.parent.name))
-    return [_tune_point(base, data, profile, path) for path in places]
+    return [tune_point(base, data, profile, path) for path in places]
 
 
-def _recall(memory: Memory | None, encoder: Network, folder: Path) -> Memory | None:
-    """What fine-tunings of a point rehearse with: its own head on tokens. What they forget is not measured."""
-    if memory is None:
-        return None
-    head = copy.deepcopy(memory.head, {id(memory.encoder): encoder})
-    checkpoint.load_head(encoder, head, folder)
-    return replace(memory, encoder=encoder, head=head, before={})
-
-
-def _tune_point(base: Base, data: Data, profile: ResolvedProfile, path: Path) -> dict[str, Any]:
+def tune_point(base: Base, data: Data, profile: ResolvedProfile, path: Path) -> dict[str, Any]:
+    """Fine-tune the tasks from the checkpoint beside `path`, which then holds their scores. Raises UserError if it is
+    damaged.
+    """
     if (about := read_sealed(path)) is None:
         raise UserError(f"{path} is damaged", f"remove {path.parent}: the run then lacks this point, or train it again")
     if "task_runs" not in about:
         encoder, weights = copy.deepcopy(base.encoder), path.parent / "model"
         checkpoint.load(encoder, weights)
-        memory = _recall(base.memory, encoder, weights)
+        memory = base.memory
+        if memory is not None:  # rehearsed with the point's own head on tokens; what is forgotten is not measured
+            head = copy.deepcopy(memory.head, {id(memory.encoder): encoder})
+            checkpoint.load_head(encoder, head, weights)
+            memory = replace(memory, encoder=encoder, head=head, before={})
         tuned = finetune([base_of(base.run, encoder, weights, memory)], data, profile, path.parent)
         about |= {key: tuned[key] for key in ("task_runs", "finetune_seconds")}
         write_sealed(path, about)
     if not base.run.finetune.keep:
-        for own in path.parent.iterdir():
-            if own != path:
-                shutil.rmtree(own) if own.is_dir() else own.unlink()
+        for other in path.parent.iterdir():
+            if other != path:
+                shutil.rmtree(other) if other.is_dir() else other.unlink()
     return about

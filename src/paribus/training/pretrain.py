@@ -37,7 +37,7 @@ from paribus.training.callbacks import (
     saved_steps,
 )
 from paribus.training.description import Run
-from paribus.training.distributed import Gathering, RankGroup, helpers
+from paribus.training.distributed import GatherShards, RankGroup, helpers
 from paribus.training.evaluate import placed
 from paribus.training.in_distribution import name_values
 from paribus.training.kept_optimizer import callbacks_of
@@ -63,7 +63,7 @@ def pretrain(stage: Stage, tracked: Tracked | None = None) -> dict[str, Any]:
         return done
     take_weights(stage)
     meter = Meter()
-    curves = Curves(stage.folder / CURVES, stage.run.trainer.log_every, meter)
+    curves = Curves(stage.folder / CURVES, stage.run.trainer.log_every)
     every = stage.run.trainer.noise_every
     noise = None
     if every is not None:
@@ -202,13 +202,13 @@ def learner_of(stage: Stage) -> Pretraining:
     return learner
 
 
-def gather_shards(stage: Stage) -> list[Gathering]:
+def gather_shards(stage: Stage) -> list[GatherShards]:
     """The callback that gathers shards into the stage's modules before they are evaluated, if there are shards."""
     if not stage.profile.sharded:
         return []
     points = (stage.run.evaluation.points, stage.run.evaluation.own_points)
     at = set.union(*(evaluation_steps(number, stage.steps) for number in points))
-    return [Gathering({"encoder": stage.encoder, "objective": stage.objective}, at)]
+    return [GatherShards({"encoder": stage.encoder, "objective": stage.objective}, at)]
 
 
 def last_checkpoint(stage: Stage) -> LastCheckpoint:

@@ -62,10 +62,10 @@ def describe_stage(stage: Stage, meter: Meter, metrics: dict[str, float]) -> dic
     }
 
 
-def in_sum(stages: Sequence[Stage], parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def join_stages(stages: Sequence[Stage], parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """The last stage's part of the record with the budget of all; `stages` holds metrics and budget of each.
 
-    Its loss on its own noise is that of the last stage that took a step, whose weights these are.
+    Its in-distribution loss (`own`) is that of the last stage that took a step, whose weights these are.
     """
     last = parts[-1]
     if len(parts) == 1:
@@ -84,14 +84,14 @@ def in_sum(stages: Sequence[Stage], parts: Sequence[dict[str, Any]]) -> dict[str
     lost = compare(parts[0]["metrics"], last["earlier"][0]) if stages[0].speaks else {}
     lost = {f"stage_{name}": nats for name, nats in lost.items()}
     trained = next((part for part in reversed(parts) if part["budget"]["steps"]), last)
-    own = {key: value for key, value in last.items() if key not in ("earlier", "own")}
-    own |= {"own": trained["own"]} if "own" in trained else {}
+    joined = {key: value for key, value in last.items() if key not in ("earlier", "own")}
+    joined |= {"own": trained["own"]} if "own" in trained else {}
     earlier = zip(names[:-1], parts[:-1], strict=True)
     curves = {f"{STAGES}/{name}/{CURVES}": part["curves"][CURVES] for name, part in earlier} | last["curves"]
-    return {**own, "curves": curves, "metrics": {**last["metrics"], **lost}, "budget": budget, "stages": each}
+    return {**joined, "curves": curves, "metrics": {**last["metrics"], **lost}, "budget": budget, "stages": each}
 
 
-def combine(stages: Sequence[Stage], parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def join_members(stages: Sequence[Stage], parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """The part of the record of one model, or of several that predict together (T5, arXiv 1910.10683, section 3.6).
 
     For several, the metrics are those of their mean logits and the budget is their sum; the rest is from the first.
@@ -107,6 +107,6 @@ def combine(stages: Sequence[Stage], parts: Sequence[dict[str, Any]]) -> dict[st
     return {
         **part,
         "metrics": metrics,
-        "budget": {key: sum(own["budget"][key] for own in parts) for key in part["budget"]},
+        "budget": {key: sum(each["budget"][key] for each in parts) for key in part["budget"]},
         "realised": {**part["realised"], "members": len(stages)},
     }

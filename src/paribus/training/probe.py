@@ -39,18 +39,18 @@ class TrainedProbe:
         The network is not changed, and its own `head` is not asked.
         """
         state_ND, label_N = _read(network, packed(*self._train))
-        asked_ND, target_N = _read(network, packed(*self._test))
+        test_ND, target_N = _read(network, packed(*self._test))
         mean_D, spread_D = state_ND.mean(0), state_ND.std(0).clamp_min(1e-6)
-        weight_CD = fitted((state_ND - mean_D) / spread_D, label_N)
-        found_N = _logits((asked_ND - mean_D) / spread_D, weight_CD).argmax(-1)
-        return {self.metric: float((found_N == target_N).double().mean())}
+        weight_CD = fit_logistic((state_ND - mean_D) / spread_D, label_N)
+        answer_N = _logits((test_ND - mean_D) / spread_D, weight_CD).argmax(-1)
+        return {self.metric: float((answer_N == target_N).double().mean())}
 
     def majority(self) -> dict[str, float]:
         """The same metric for the more frequent label."""
         return {self.metric: majority(np.concatenate([arrays["label_N"] for arrays in packed(*self._test)]))}
 
 
-def fitted(state_ND: Tensor, label_N: Tensor) -> Tensor:
+def fit_logistic(state_ND: Tensor, label_N: Tensor) -> Tensor:
     """[C, D + 1], the last column the biases: the least penalized cross-entropy over these examples."""
     weight_CD = torch.zeros(int(label_N.max()) + 1, state_ND.shape[1] + 1, dtype=state_ND.dtype, requires_grad=True)
     optimizer = torch.optim.LBFGS(
@@ -81,7 +81,9 @@ class _FirstTokens:
 def _read(network: Network, arrays: Iterable[dict[str, Any]]) -> tuple[Tensor, Tensor]:
     """([CLS] states [N, D] in double precision, labels [N]) of packed pairs, on the CPU."""
     with evaluating(network):
-        found = outputs(network, _FirstTokens(), arrays)
-        read = [(states.row_BD.double().cpu(), batch["label_N"].cpu()) for batch, states in found]
+        read = [
+            (states.row_BD.double().cpu(), batch["label_N"].cpu())
+            for batch, states in outputs(network, _FirstTokens(), arrays)
+        ]
         states, labels = (torch.cat(column) for column in zip(*read, strict=True))
     return states.clone(), labels.clone()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import platform
+import time
 from dataclasses import asdict, dataclass
 from functools import cache
 from typing import Any
@@ -42,7 +44,10 @@ class ResolvedProfile:
 
     def record(self) -> dict[str, Any]:
         """As plain data, with the processor's name."""
-        name = torch.cuda.get_device_name() if self.accelerator == "gpu" else _processor()
+        if self.accelerator == "gpu":
+            name = torch.cuda.get_device_name()
+        else:
+            name = _cpu_field("model name") or platform.processor() or platform.machine()
         return {**asdict(self), "device": name}
 
 
@@ -55,7 +60,11 @@ def resolve(asked: Profile) -> ResolvedProfile:
     if accelerator == "gpu":
         if not torch.cuda.is_available():
             raise UserError("profile.accelerator=gpu but no CUDA device is visible", "use profile.accelerator=cpu")
-        _repeat_bits()
+        # CUDA kernels that add in one order, so that a run has the same bits each time. An operation that has no such
+        # kernel raises RuntimeError.
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read by cuBLAS at the first product
+        torch.use_deterministic_algorithms(True)
+        torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     precision = choose_precision(asked.precision, accelerator)
     if precision not in PRECISIONS:
         raise UserError(f"profile.precision={precision} is unknown", f"use auto, {', '.join(PRECISIONS)}")
@@ -66,18 +75,9 @@ def resolve(asked: Profile) -> ResolvedProfile:
     torch.set_num_threads(threads)
     keep_freed_memory()
     collect_often()
-    own = (asked.workers, asked.microbatch, asked.compile)
-    return ResolvedProfile(accelerator, precision, threads, *own, ranks, asked.strategy)
-
-
-def _repeat_bits() -> None:
-    """Choose CUDA kernels that add in one order, so that a run has the same bits each time.
-
-    An operation for which CUDA has no such kernel raises RuntimeError.
-    """
-    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read by cuBLAS at the first product
-    torch.use_deterministic_algorithms(True)
-    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
+    return ResolvedProfile(
+        accelerator, precision, threads, asked.workers, asked.microbatch, asked.compile, ranks, asked.strategy
+    )
 
 
 def choose_precision(asked: str, accelerator: str) -> str:
@@ -107,13 +107,8 @@ def _find_threads(ranks: int) -> int:
     return int(given) if given.isdigit() and int(given) else max(1, len(os.sched_getaffinity(0)) // max(1, ranks))
 
 
-def _processor() -> str:
-    import platform
-
-    return _cpu_field("model name") or platform.processor() or platform.machine()
-
-
 def _cpu_field(name: str) -> str:
+    """A field of the first processor that Linux lists; empty on other systems."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as lines:
             return next((line.split(":", 1)[1].strip() for line in lines if line.startswith(name)), "")
@@ -123,8 +118,6 @@ def _cpu_field(name: str) -> str:
 
 def matrix_peak(profile: ResolvedProfile) -> float:
     """Floating-point operations a second of a bare matrix product here, measured: the yardstick of `mfu`."""
-    import time
-
     size = 1024
     left = torch.randn(size, size, device=profile.device, dtype=PRECISIONS[profile.precision])
     best = float("inf")

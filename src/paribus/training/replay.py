@@ -39,8 +39,8 @@ def read_text(run: Run, task: str) -> Order[Stream] | None:
     if text == ROWS:
         return None
     if text != TASK:
-        own = next(own for own in run.chain if own.last_stage == text)
-        return plan_of(replace(own, mixture=None, objective=own.objective.alone), own.data())[0]
+        stage = next(stage for stage in run.chain if stage.last_stage == text)
+        return plan_of(replace(stage, mixture=None, objective=stage.objective.alone), stage.data())[0]
     corpus = TaskText({task: run.tasks[task]}, run.corpus.sentences)
     data = prepare(corpus, run.tokenizer, run.cache, run.annotator, run.chain[0].corpus)
     limits = replace(run.trainer, max_steps=1)  # the fine-tuning decides how many

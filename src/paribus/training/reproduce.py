@@ -36,7 +36,7 @@ def reproduce(name: str, roots: Sequence[Path], cache: Path | None = None) -> tu
     stored = find_run(name, roots)
     record = _read_finished(stored)
     with tempfile.TemporaryDirectory(prefix="paribus-reproduce-") as place:
-        again = RunFolder(_run_again(stored, record, Path(place), cache))
+        again = RunFolder(run_again(stored, record, Path(place), cache))
         lines = list(compare_runs(record, stored, _read_finished(again), again))
     return "\n".join([f"# {stored} run again", *lines]), not any(line.startswith("✗") for line in lines)
 
@@ -68,12 +68,22 @@ def _read_finished(stored: StoredRun) -> Record:
     return record
 
 
-def _run_again(stored: StoredRun, record: Record, place: Path, cache: Path | None) -> Path:
-    """Run the stored config with the record's own profile; returns the new run's folder."""
+def run_again(stored: StoredRun, record: Record, place: Path, cache: Path | None) -> Path:
+    """Run the stored config with the record's own profile; returns the new run's folder.
+
+    Raises UserError if the config is now another run.
+    """
+    from omegaconf import OmegaConf
+
     from paribus.training.description import Run
     from paribus.training.run import run
 
-    config = _make_config(stored, record, place, cache)
+    content = read_stored_config(stored)
+    content["run_dir"] = str(place / "run")
+    content["paths"] = {**content.get("paths", {}), "runs": str(place), **({"cache": str(cache)} if cache else {})}
+    content["logger"] = OmegaConf.to_container(compose(["scale=null", "logger=none"]).logger)
+    content["profile"] |= {key: record.profile[key] for key in _PROFILE if key in record.profile}
+    config = OmegaConf.create(content)
     identity = Run.of(config).identity
     if identity.signature != record.signature:
         changed = [key for key, value in identity.data.items() if record.data.get(key) != value]
@@ -84,17 +94,6 @@ def _run_again(stored: StoredRun, record: Record, place: Path, cache: Path | Non
         )
     say(f"running {record.label} again in {place}")
     return run(config)
-
-
-def _make_config(stored: StoredRun, record: Record, place: Path, cache: Path | None) -> Any:
-    from omegaconf import OmegaConf
-
-    config = read_stored_config(stored)
-    config["run_dir"] = str(place / "run")
-    config["paths"] = {**config.get("paths", {}), "runs": str(place), **({"cache": str(cache)} if cache else {})}
-    config["logger"] = OmegaConf.to_container(compose(["scale=null", "logger=none"]).logger)
-    config["profile"] |= {key: record.profile[key] for key in _PROFILE if key in record.profile}
-    return OmegaConf.create(config)
 
 
 def read_stored_config(run: StoredRun) -> dict[str, Any]:
@@ -115,13 +114,11 @@ def complete(stored: Mapping[str, Any], default: Mapping[str, Any]) -> dict[str,
     """A stored config with settings that were added later, at their defaults; components fill in their own."""
     if "_target_" in stored:
         return dict(stored)
-    own = {
-        key: complete(value, default[key])
-        if isinstance(value, Mapping) and isinstance(default.get(key), Mapping)
-        else value
-        for key, value in stored.items()
-    }
-    return {**{key: value for key, value in default.items() if key not in stored}, **own}
+    completed = {key: value for key, value in default.items() if key not in stored}
+    for key, value in stored.items():
+        both = isinstance(value, Mapping) and isinstance(default.get(key), Mapping)
+        completed[key] = complete(value, default[key]) if both else value
+    return completed
 
 
 def compare_runs(old: Record, before: StoredRun, new: Record, after: RunFolder) -> Iterator[str]:

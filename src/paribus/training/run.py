@@ -94,7 +94,7 @@ def pretrain_members(
     """
     from paribus.training.evaluate import remember
     from paribus.training.finetuner import base_of
-    from paribus.training.pretraining_record import combine
+    from paribus.training.pretraining_record import join_members
 
     folder = run.identity.folder
     with tracker.stage(PRETRAIN) as tracked:
@@ -103,7 +103,7 @@ def pretrain_members(
             place, member = folder / MEMBERS / str(number), run.member(number)
             write_config(member, place)
             trained.append(pretrain_stages(member, data, profile, place))
-        part = combine(*zip(*trained, strict=True))
+        part = join_members(*zip(*trained, strict=True))
         tell(tracked, part, folder / CURVES)
     bases = [base_of(one.run, one.encoder, one.folder / "model", remember(one, each)) for one, each in trained]
     return bases, part
@@ -124,7 +124,7 @@ def pretrain_stages(
     """
     from paribus.training.checks import check_chain
     from paribus.training.pretrain import pretrain
-    from paribus.training.pretraining_record import in_sum
+    from paribus.training.pretraining_record import join_stages
     from paribus.training.stage import open_stage
 
     opened: list[Stage] = []
@@ -143,7 +143,7 @@ def pretrain_stages(
     for stage in opened:
         with shared_pretraining(stage.run, stage.run.identity._replace(folder=stage.folder), stage.kept):
             parts.append(pretrain(stage, tracked if stage.run is run else None))
-    return opened[-1], in_sum(opened, parts)
+    return opened[-1], join_stages(opened, parts)
 
 
 def warn_of_plateau(stages: Sequence[Stage]) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from paribus.core.console import say
 from paribus.core.files import write_bytes, write_text
+from paribus.core.hub import MODEL
 from paribus.runs.folder import CURVES, GOLD, LOCK, POINTER, TUNING, RunFolder, find_finished, shelf_of
 from paribus.runs.identity import Identity
 from paribus.training.description import Run
@@ -44,19 +45,25 @@ def shared_pretraining(run: Run, identity: Identity, kept: Sequence[str] = ()) -
     if run.run_dir is not None:
         yield
         return
-    shelf = shelf_of(Path(run.paths.runs), identity.pretrain)
+    shelf, folder = shelf_of(Path(run.paths.runs), identity.pretrain), identity.folder.resolve()
     with locked(shelf, f"pre-training {identity.pretrain[:6]}"):
-        pointer, own = shelf / POINTER, identity.folder.resolve()
-        source = Path(pointer.read_text(encoding="utf-8", errors="replace").strip("\0\n")) if pointer.is_file() else own
-        if source != own and not (own / STAGE).is_file() and _serves(source, run, kept):
+        pointer = shelf / POINTER
+        source = folder
+        if pointer.is_file():
+            source = Path(pointer.read_text(encoding="utf-8", errors="replace").strip("\0\n"))
+        if source != folder and not (folder / STAGE).is_file() and serves(source, run, kept):
             say(f"✓ pre-training found ({identity.pretrain[:6]}), shared by {run.label}")
-            _adopt(source, own, kept)
+            shutil.copytree(source / MODEL, folder / MODEL, copy_function=_link, dirs_exist_ok=True)
+            for name in kept:
+                _link(str(source / name), str(folder / name))
+            shutil.copyfile(source / CURVES, folder / CURVES)
+            write_text(folder / STAGE, (source / STAGE).read_text(encoding="utf-8"))  # last: it says that all is there
         yield
-        write_text(pointer, f"{own}\n")
+        write_text(pointer, f"{folder}\n")
 
 
-def _serves(folder: Path, run: Run, kept: Sequence[str]) -> bool:
-    """Whether a folder's finished pre-training has what this run needs; checkpoints during pre-training are never
+def serves(folder: Path, run: Run, kept: Sequence[str]) -> bool:
+    """Whether a folder's finished pre-training has what this run needs. Checkpoints during pre-training are never
     shared.
     """
     from paribus.training.pretrain import read_stage
@@ -66,16 +73,6 @@ def _serves(folder: Path, run: Run, kept: Sequence[str]) -> bool:
     if not all((folder / name).is_file() for name in kept):
         return False
     return "own" in part or not part["budget"]["steps"] or not run.evaluation.own_points
-
-
-def _adopt(source: Path, own: Path, kept: Sequence[str]) -> None:
-    from paribus.training.pretrain import STAGE
-
-    shutil.copytree(source / "model", own / "model", copy_function=_link, dirs_exist_ok=True)
-    for name in kept:
-        _link(str(source / name), str(own / name))
-    shutil.copyfile(source / CURVES, own / CURVES)
-    write_text(own / STAGE, (source / STAGE).read_text(encoding="utf-8"))
 
 
 def _link(source: str, target: str) -> None:
@@ -95,21 +92,21 @@ def share_tuning(run: Run, profile: ResolvedProfile) -> None:
     from paribus.training.finetune import DONE, KEPT
     from paribus.training.joint.train import ABOUT, FOLDER
 
-    own = run.identity.folder
-    if run.run_dir is not None or (own / DONE).is_file():
+    folder = run.identity.folder
+    if run.run_dir is not None or (folder / DONE).is_file():
         return
-    places = sorted(own.parent.parent.glob(f"*/{own.name}"))
-    if (source := next((place for place in places if _has(place, run, profile)), None)) is None:
+    others = sorted(folder.parent.parent.glob(f"*/{folder.name}"))
+    if (source := next((other for other in others if has_tuning(other, run, profile)), None)) is None:
         return
     say(f"✓ fine-tuning runs found ({run.identity.signature[:6]}), shared by {run.label}")
     for name in (KEPT, FOLDER, ABOUT, GOLD, TUNING, DONE):
         if (path := source / name).is_dir():
-            shutil.copytree(path, own / name, copy_function=_link, dirs_exist_ok=True)
+            shutil.copytree(path, folder / name, copy_function=_link, dirs_exist_ok=True)
         elif path.is_file():
-            write_bytes(own / name, path.read_bytes())
+            write_bytes(folder / name, path.read_bytes())
 
 
-def _has(folder: Path, run: Run, profile: ResolvedProfile) -> bool:
+def has_tuning(folder: Path, run: Run, profile: ResolvedProfile) -> bool:
     """Whether a folder has fine-tunings that are those of a run."""
     record = find_finished(folder, run.identity.signature)
     if record is None or not record.done or record.precision != profile.precision:

@@ -49,17 +49,19 @@ class PretrainingSteps:
 
     def __getitem__(self, step: int) -> Step:
         rank, size = self.share
-        pieces = list(self._pieces(step))
-        own, first = pieces[rank::size], pieces[::size] if self.even else []
-        idle = [self._batch(epoch, rows[:1]) for epoch, rows in first[len(own) :]]
-        working = [self._batch(epoch, rows) for epoch, rows in own]
-        return [*working, *({**batch, "idle": True, "counts": {}} for batch in idle)]
+        of_all = list(self._microbatches(step))
+        of_rank = of_all[rank::size]
+        batches = [self._batch(epoch, rows) for epoch, rows in of_rank]
+        if self.even:
+            for epoch, rows in of_all[::size][len(of_rank) :]:  # microbatches of the first process that this one lacks
+                batches.append({**self._batch(epoch, rows[:1]), "idle": True, "counts": {}})
+        return batches
 
     def _batch(self, epoch: int, rows: Array) -> Batch:
         return as_batch({**self.order.examples.batch(epoch, rows), **self.order.marks(epoch, rows)})
 
-    def _pieces(self, step: int) -> Iterator[tuple[int, Array]]:
-        """The microbatches of all processes."""
+    def _microbatches(self, step: int) -> Iterator[tuple[int, Array]]:
+        """(pass over the text, rows) of the microbatches of all processes."""
         most = None if self.microbatch is None else max(1, self.microbatch // self.order.examples.readings)
         for epoch, rows in self.order.blocks(step):
             share = -(-len(rows) // self.share[1])

@@ -94,14 +94,15 @@ def held_out_examples(run: Run, data: Data) -> Examples:
     targets. Models that never see noise predict every token of the same text.
     Raises UserError for a split without an example.
     """
-    own, split = run.evaluation, "validation"
-    if own.masking is not None:
-        corruption = Corruption(own.masking, own.inputs, own.targets)
-        return open_examples(data, split, own.input, corruption, own.seed, _collator(run, corruption))
-    if run.objective.predicts_noise:
-        return open_examples(data, split, own.input, _fixed(own.rate, Replace()), own.seed)
-    whole = Corruption(NoNoise(schedule=Static()), Unchanged())
-    return open_examples(data, split, own.input, whole, own.seed, run.objective.collator)
+    settings, collator = run.evaluation, None
+    if settings.masking is not None:
+        corruption = Corruption(settings.masking, settings.inputs, settings.targets)
+        collator = _collator(run, corruption)
+    elif run.objective.predicts_noise:
+        corruption = _fixed(settings.rate, Replace())
+    else:
+        corruption, collator = Corruption(NoNoise(schedule=Static()), Unchanged()), run.objective.collator
+    return open_examples(data, "validation", settings.input, corruption, settings.seed, collator)
 
 
 def probe_examples(run: Run, data: Data, pairs: str, split: str = "validation", masked: bool = True) -> Examples:
@@ -116,4 +117,5 @@ def probe_examples(run: Run, data: Data, pairs: str, split: str = "validation", 
 
 
 def _fixed(rate: float, shown: Replace) -> Corruption:
+    """Single tokens at this rate, the same in every pass."""
     return Corruption(Bernoulli(rate, schedule=Static()), shown)

@@ -43,7 +43,7 @@ class Fit(NamedTuple):
         return self.fixed + steps * self.step
 
 
-class _Clock(pl.Callback):
+class StepClock(pl.Callback):
     """Wall-clock seconds between the ends of steps, loading included."""
 
     def __init__(self) -> None:
@@ -66,18 +66,22 @@ def seconds(run: Run) -> dict[str, Any]:
     """
     profile, start, step = resolve(run.profile), 0.0, 0.0
     stages: dict[str, float] = {}
-    for own in run.chain:
+    for each in run.chain:
         before = time.perf_counter()
-        data = own.data()
+        data = each.data()
         with tempfile.TemporaryDirectory() as folder:
-            stage = open_stage(own, data, profile, Path(folder))
+            stage = open_stage(each, data, profile, Path(folder))
         start += time.perf_counter() - before
         fit = Fit()
         if stage.steps:
-            fit = _measure(learner_of(stage), PretrainingSteps(stage.plan, stage.steps, profile.microbatch), profile)
-        stages[own.identity.pretrain], step = fit.of(stage.steps) + _evaluation_seconds(stage), fit.step
-    tasks = sum(_task_seconds(run, data, stage.encoder, name, profile) for name in run.tuned_tasks)
-    tasks += _joint_seconds(run, data, stage.encoder, profile) if run.finetune.joint else 0.0
+            steps = PretrainingSteps(stage.plan, stage.steps, profile.microbatch)
+            fit = measure_steps(learner_of(stage), steps, profile)
+        stages[each.identity.pretrain], step = fit.of(stage.steps) + time_evaluations(stage), fit.step
+    tasks = sum(time_task(run, data, stage.encoder, name, profile) for name in run.tuned_tasks)
+    if run.finetune.joint:
+        encoded = {name: encode_training(run, data, name) for name in joint_tasks(run)}
+        learner, joint = joint_finetuner(Base(run, read_with(run, stage.encoder), None), encoded, 0)
+        tasks += measure_steps(learner, joint, profile).of(joint.total) * len(run.finetune.seeds)
     return {
         "seconds_per_step": step,
         "start_seconds": start,
@@ -87,15 +91,17 @@ def seconds(run: Run) -> dict[str, Any]:
     }
 
 
-def _evaluation_seconds(stage: Stage) -> float:
+def time_evaluations(stage: Stage) -> float:
     """All held-out evaluations of a pre-training, from a few batches of each."""
-    asked, points = [stage.evaluation, *stage.earlier], [stage.run.evaluation.points, *(1 for _ in stage.earlier)]
+    evaluations = [stage.evaluation, *stage.earlier]
+    points = [stage.run.evaluation.points, *(1 for _ in stage.earlier)]
     total = 0.0
     if stage.in_distribution is not None and stage.in_distribution.held_out is not None:
-        asked, points = [*asked, stage.in_distribution.held_out], [*points, stage.run.evaluation.own_points]
+        evaluations.append(stage.in_distribution.held_out)
+        points.append(stage.run.evaluation.own_points)
         total += _timed(partial(stage.in_distribution.measure_baseline, stage.encoder))
     with placed(stage.profile.device, stage.encoder, stage.objective):
-        for evaluation, often in zip(asked, points, strict=True):
+        for evaluation, often in zip(evaluations, points, strict=True):
             part = copy.copy(evaluation)
             part.arrays = evaluation.arrays[:: max(1, len(evaluation.arrays) // BATCHES)]
             taken = _timed(partial(part.measure, stage.encoder, stage.head)) / len(part.arrays)
@@ -103,7 +109,7 @@ def _evaluation_seconds(stage: Stage) -> float:
         return total + sum(_timed(partial(probe.measure, stage.encoder, stage.pair_head)) for probe in stage.probes)
 
 
-def _task_seconds(run: Run, data: Data, encoder: Network, name: str, profile: ResolvedProfile) -> float:
+def time_task(run: Run, data: Data, encoder: Network, name: str, profile: ResolvedProfile) -> float:
     """All fine-tunings of a task, with the answers that are evaluated."""
     run = run.tuned_for(name)
     settings, task_type, examples = run.finetune, run.task_type(name), run.tasks[name].examples(run.cache)
@@ -114,7 +120,7 @@ def _task_seconds(run: Run, data: Data, encoder: Network, name: str, profile: Re
     encoding = (time.perf_counter() - before) / (len(few) + len(asked)) * sum(map(len, examples.values()))
     learner, steps = finetuner(run, read_with(run, encoder), encoded, task_type, 0)
     count = len(train) * len(encoded.length_N) // len(few)
-    training = _measure(learner, steps, profile).of(-(-count // settings.batch_size) * settings.epochs)
+    training = measure_steps(learner, steps, profile).of(-(-count // settings.batch_size) * settings.epochs)
     head = learner.objective.heads["task"]
     with placed(profile.device, learner.encoder, head):
         answer = _timed(lambda: judge_answers(learner.encoder, head, task_type, held_out, asked)) / len(asked)
@@ -123,14 +129,9 @@ def _task_seconds(run: Run, data: Data, encoder: Network, name: str, profile: Re
     return encoding + (training + answer * answers) * len(settings.seeds)
 
 
-def _joint_seconds(run: Run, data: Data, encoder: Network, profile: ResolvedProfile) -> float:
-    encoded = {name: encode_training(run, data, name) for name in joint_tasks(run)}
-    learner, steps = joint_finetuner(Base(run, read_with(run, encoder), None), encoded, 0)
-    return _measure(learner, steps, profile).of(steps.total) * len(run.finetune.seeds)
-
-
-def _measure(learner: pl.LightningModule, steps: Steps, profile: ResolvedProfile) -> Fit:
-    clock = _Clock()
+def measure_steps(learner: pl.LightningModule, steps: Steps, profile: ResolvedProfile) -> Fit:
+    """The time of a training, from its first steps."""
+    clock = StepClock()
     few = min(steps.total, WARM + STEPS)
     loop = trainer(profile, few, [clock])
     whole = _timed(lambda: loop.fit(learner, StepData(steps, 0, profile.workers)))

@@ -8,7 +8,7 @@ import threading
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytorch_lightning as pl
 import torch
@@ -29,6 +29,14 @@ PROFILERS: dict[str, type[Profiler]] = {
 }
 
 
+class Setup(NamedTuple):
+    """Where fine-tunings run: on which profile, in which run's folder, and where they report."""
+
+    profile: ResolvedProfile
+    folder: Path
+    tracked: Tracked | None
+
+
 def trainer(
     profile: ResolvedProfile,
     steps: int,
@@ -47,14 +55,14 @@ def trainer(
     warnings.filterwarnings("ignore", module="pytorch_lightning")
     warnings.filterwarnings("ignore", module="lightning_fabric")
     settings = trainer_settings(group or RankGroup(), profile.strategy)
-    own = (*callbacks, KeepSignals())
+    ours = [*callbacks, KeepSignals()]
     made = pl.Trainer(
         accelerator=profile.accelerator,
         precision=profile.precision,  # type: ignore[arg-type]
         max_steps=steps,
         max_epochs=-1,
         logger=False if tracked is None else ToTracked(tracked),
-        callbacks=list(own),  # Lightning adds to the list
+        callbacks=list(ours),  # a copy: Lightning adds to the list
         profiler=profiler,
         enable_checkpointing=False,
         enable_progress_bar=False,
@@ -64,13 +72,11 @@ def trainer(
         num_sanity_val_steps=0,
         **{**settings, "plugins": [*settings["plugins"], Checkpoints()]},
     )
-    ours, state = {id(one) for one in own}, vars(made)
-    state["callbacks"] = [one for one in state["callbacks"] if id(one) in ours or _is_lightnings(one)]
+    allowed, state = {id(one) for one in ours}, vars(made)
+    state["callbacks"] = [
+        one for one in state["callbacks"] if id(one) in allowed or type(one).__module__.partition(".")[0] == pl.__name__
+    ]
     return made
-
-
-def _is_lightnings(callback: object) -> bool:
-    return type(callback).__module__.partition(".")[0] == pl.__name__
 
 
 class KeepSignals(pl.Callback):

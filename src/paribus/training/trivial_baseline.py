@@ -1,9 +1,9 @@
-"""The trivial floor of a pre-training: the loss of the best model that knows only frequencies and kinds of positions.
+"""The trivial baseline of a pre-training: the best model that knows only frequencies and kinds of positions.
 
 It knows how frequent each token is, and the kind of each place beside the one that it predicts: start or inside of a
-word, sentinel, mask, separator and so on. What is written is predicted from the kind of the token before and the number
-of words before, and which sentinel comes next is given away. A masked token is predicted from the kinds of both
-neighbors. A token that is shown in the place itself, the text's own or a random one, is used too.
+word, sentinel, mask, separator and so on. The text of a decoder is predicted from the kind of the token before and the
+number of words before, and which sentinel comes next is given away. A masked token is predicted from the kinds of both
+neighbors. A token that is shown in the place itself, the original or a random one, is used too.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class Kinds(NamedTuple):
 
     def is_word(self, ids_P: Ints) -> NDArray[np.bool_]:
         """Whether each token is an ordinary one."""
-        found: NDArray[np.bool_] = self.kind_V[ids_P] <= INSIDE
-        return found
+        is_word_P: NDArray[np.bool_] = self.kind_V[ids_P] <= INSIDE
+        return is_word_P
 
     def contexts(self, places: Places) -> Ints:
         """[P]: the kinds of the places beside, as one number."""
@@ -69,7 +69,7 @@ def find_kinds(vocabulary: Vocabulary, ids_T: Ints, starts_T: NDArray[Any]) -> K
 class Trivial:
     """The trivial model, fitted to packed batches of the training split.
 
-    C: contexts, the kinds of the places beside. K: kinds. N: numbers of words that are written before a place.
+    C: contexts, the kinds of the places beside. K: kinds. N: numbers of words that a decoder writes before a place.
 
     Args:
         count_V: how often the training text has each id.
@@ -80,16 +80,13 @@ class Trivial:
     def __init__(self, kinds: Kinds, count_V: Ints, drawn_V: Floats, batches: Sequence[tuple[Arrays, Places]]) -> None:
         self.kinds, self.drawn_V = kinds, drawn_V
         places = join([places for _, places in batches])
-        self.kept = self._find_kept(places)
+        self.kept = 0.0  # the share of original tokens among those that are shown in a predicted place
+        if places.shown_P is not None:
+            kept_P = (places.shown_P == places.target_P)[kinds.is_word(places.shown_P)]
+            if len(kept_P):
+                self.kept = min(float(kept_P.mean()), 1.0 - 0.5 / len(kept_P))  # of few it is not all
         self.kind_NCK = self._count_kinds(places)
         self.token_CV = self._count_tokens(join([find_text(kinds, *batch) for batch in batches]), count_V + 1.0)
-
-    def _find_kept(self, places: Places) -> float:
-        """The share of the text's own tokens among those that are shown in a predicted place; of few it is not all."""
-        if places.shown_P is None:
-            return 0.0
-        own_P = (places.shown_P == places.target_P)[self.kinds.is_word(places.shown_P)]
-        return min(float(own_P.mean()), 1.0 - 0.5 / len(own_P)) if len(own_P) else 0.0
 
     def _count_kinds(self, places: Places) -> Floats:
         """[N, C, K]: the kind of a place given those beside and the words before; unseen ones as after any number."""
@@ -121,55 +118,53 @@ class Trivial:
         target_P = self.kinds.merged_V[places.target_P]
         chance_P = self._find_chances(places, target_P)
         if (shown_P := places.shown_P) is not None:
-            own_P = self.kept * self._find_chances(places, shown_P)
-            other_P = (1.0 - self.kept) * self.drawn_V[shown_P]
-            own_P = np.where(self.kinds.is_word(shown_P), own_P / np.maximum(own_P + other_P, 1e-12), 0.0)
-            chance_P = own_P * (shown_P == target_P) + (1.0 - own_P) * chance_P
+            original_P = self.kept * self._find_chances(places, shown_P)
+            random_P = (1.0 - self.kept) * self.drawn_V[shown_P]
+            total_P = np.maximum(original_P + random_P, 1e-12)
+            original_P = np.where(self.kinds.is_word(shown_P), original_P / total_P, 0.0)
+            chance_P = original_P * (shown_P == target_P) + (1.0 - original_P) * chance_P
         return -np.log(chance_P)
 
     def _find_chances(self, places: Places, id_P: Ints) -> Floats:
         """[P]: the probabilities of these ids at the positions, given the tokens beside and before."""
         word_P = np.minimum(count_words(self.kinds, places), len(self.kind_NCK) - 1)
         context_P = self.kinds.contexts(places)
-        found: Floats = self.kind_NCK[word_P, context_P, self.kinds.kind_V[id_P]] * self.token_CV[context_P, id_P]
-        return found
+        chance_P: Floats = self.kind_NCK[word_P, context_P, self.kinds.kind_V[id_P]] * self.token_CV[context_P, id_P]
+        return chance_P
 
 
 class TrivialReader(Trivial):
-    """The trivial model of a text into which an objective has written tokens.
+    """The trivial model of a text in which the generator of an objective has replaced tokens.
 
-    It knows how often each token was written there between places of these kinds, and takes a written token for a
-    random one.
+    It knows how often each token replaced another between places of these kinds, and takes a replacement for a random
+    token.
 
     Args:
         batches: with the places about which is asked; what is shown there is read.
-        tells: whether it tells written tokens from the text's own. If not, it says what the text's own was.
+        tells: whether it tells replaced tokens from originals. If not, it says what the original was.
     """
 
     def __init__(self, kinds: Kinds, count_V: Ints, batches: Sequence[tuple[Arrays, Places]], *, tells: bool) -> None:
         super().__init__(kinds, count_V, np.zeros(len(count_V)), batches)
         self.tells = tells
-        self.written_CV = self._count_written(join([places for _, places in batches]))
-
-    def _count_written(self, places: Places) -> Floats:
-        """[C, V]: how likely a token is a written one given those beside."""
-        size, rows = len(self.drawn_V), self.kinds.size ** len(places.near_KP)
-        at_P = self.kinds.contexts(places) * size + _shown(places)
+        places = join([places for _, places in batches])
+        size, rows = len(count_V), kinds.size ** len(places.near_KP)
+        at_P = kinds.contexts(places) * size + _shown(places)
         count_CV = np.bincount(at_P, minlength=rows * size).reshape(rows, size)
-        written_P = _shown(places) != places.target_P
-        written_CV = np.bincount(at_P, weights=written_P, minlength=rows * size).reshape(rows, size)
-        any_1 = (written_P.sum() + 0.5) / (len(written_P) + 1.0)
-        any_V = (written_CV.sum(0) + FEW * any_1) / (count_CV.sum(0) + FEW)
-        share_CV: Floats = (written_CV + FEW * any_V) / (count_CV + FEW)
-        return share_CV
+        replaced_P = _shown(places) != places.target_P
+        replaced_CV = np.bincount(at_P, weights=replaced_P, minlength=rows * size).reshape(rows, size)
+        any_1 = (replaced_P.sum() + 0.5) / (len(replaced_P) + 1.0)
+        any_V = (replaced_CV.sum(0) + FEW * any_1) / (count_CV.sum(0) + FEW)
+        # [C, V]: how likely a token is a replacement given those beside
+        self.replaced_CV: Floats = (replaced_CV + FEW * any_V) / (count_CV + FEW)
 
     def losses(self, places: Places) -> Floats:
         """[P]: cross-entropy in nats."""
         shown_P = _shown(places)
-        written_P = self.written_CV[self.kinds.contexts(places), shown_P]
-        own_P = shown_P == places.target_P
+        replaced_P = self.replaced_CV[self.kinds.contexts(places), shown_P]
+        original_P = shown_P == places.target_P
         chance_P = np.ones(len(shown_P)) if self.tells else self._find_chances(places, places.target_P)
-        return -np.log(np.where(own_P, 1.0 - written_P, written_P * chance_P))
+        return -np.log(np.where(original_P, 1.0 - replaced_P, replaced_P * chance_P))
 
 
 def _shown(places: Places) -> Ints:
@@ -178,18 +173,18 @@ def _shown(places: Places) -> Ints:
 
 
 def count_words(kinds: Kinds, places: Places) -> Ints:
-    """[P]: ordinary tokens that are written before each place of its row; 0 if nothing is written."""
+    """[P]: ordinary tokens that a decoder writes before each place of its row; 0 without a decoder."""
     if places.row_P is None:
         return np.zeros(len(places.target_P), np.int64)
     word_P = kinds.is_word(places.target_P).astype(np.int64)
     before_P = np.cumsum(word_P) - word_P
     starts_P = np.flatnonzero(np.diff(places.row_P, prepend=-1))
-    found: Ints = before_P - np.repeat(before_P[starts_P], np.diff(starts_P, append=len(before_P)))
-    return found
+    words_P: Ints = before_P - np.repeat(before_P[starts_P], np.diff(starts_P, append=len(before_P)))
+    return words_P
 
 
 def find_text(kinds: Kinds, arrays: Arrays, places: Places) -> Places:
-    """The places in which tokens are counted: all of the text that a masked LM reads, or what is written."""
+    """The places in which tokens are counted: all of the text that a masked LM reads, or what a decoder writes."""
     if places.row_P is not None or places.shown_P is None:
         return places
     read = arrays["ids_BL"].reshape(-1)
@@ -208,5 +203,5 @@ def join(parts: Sequence[Places]) -> Places:
         if part.row_P is not None and len(part.row_P):
             rows.append(part.row_P + first)
             first += int(part.row_P[-1]) + 1
-    shown_P, row_P = (np.concatenate(found) if found else None for found in (shown, rows))
+    shown_P, row_P = (np.concatenate(ids) if ids else None for ids in (shown, rows))
     return Places(np.concatenate([part.target_P for part in parts]), near_KP, shown_P, row_P)

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from paribus.core.config import sweeps_dir
+from paribus.core.config_names import sweeps_dir
 from paribus.core.errors import UserError
 
 FOLDER = sweeps_dir() / "published"

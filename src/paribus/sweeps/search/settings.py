@@ -170,7 +170,8 @@ def _compose_base(context: HydraContext, config: DictConfig, fixed: Sequence[str
     """The config of a trial without its parameters, unresolved."""
     from omegaconf import OmegaConf
 
-    from paribus.core.config import compose, explained
+    from paribus.core.config import compose
+    from paribus.core.config_errors import explained
 
     with explained():
         ours = config.keys() >= _OUR_KEYS

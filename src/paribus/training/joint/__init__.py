@@ -1,1 +1,1 @@
-"""Several tasks on one encoder: the settings, the rows of all tasks in one stream, and the training."""
+"""Several tasks on one encoder: the settings, the steps over the rows of all tasks, and the training."""

@@ -52,6 +52,6 @@ class Joint:
         """
         chosen = choose_tasks(self.tasks, known, "finetune.joint")
         if len(chosen) < 2:
-            found = ", ".join(chosen) or "no task"
-            raise UserError(f"finetune/joint trains several tasks together, but has {found}", "give task=[one,other]")
+            names = ", ".join(chosen) or "no task"
+            raise UserError(f"finetune/joint trains several tasks together, but has {names}", "give task=[one,other]")
         return chosen

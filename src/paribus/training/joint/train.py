@@ -5,31 +5,23 @@ Its weights are kept in the run's folder until every task is done, so that an in
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from paribus.core.checksums import digest, read_sealed
+from paribus.core.checksums import read_sealed
 from paribus.core.files import replacing, write_sealed
 from paribus.core.processes import patient
 from paribus.core.settings import Profile
-from paribus.data.sequences import Array
-from paribus.runs.tracker import Tracked
-from paribus.tasks.mixtures import deal
-from paribus.tasks.rows import TaskRows, order
 from paribus.training.callbacks import LAST, Bar, LastCheckpoint, TaskCurve, saved_steps
-from paribus.training.description import Run
-from paribus.training.joint.rows import JointRows, NamedRows
-from paribus.training.joint.settings import Joint
+from paribus.training.joint.steps import JointSteps
 from paribus.training.learner import Finetuning
-from paribus.training.profile import ResolvedProfile
-from paribus.training.steps import Step, StepData, task_batch
-from paribus.training.trainer import trainer
+from paribus.training.steps import StepData
+from paribus.training.trainer import Setup, trainer
 
 FOLDER = "joint"  # in a run's folder: the weights of each fine-tuning seed
 ABOUT = f"{FOLDER}.json"  # what it trained
@@ -42,94 +34,24 @@ class Start(NamedTuple):
     head: Mapping[str, Tensor] | None
 
 
-class Where(NamedTuple):
-    """The settings of a joint training, the run's folder, and where it reports."""
-
-    profile: ResolvedProfile
-    settings: Profile
-    folder: Path
-    tracked: Tracked | None
-
-
-class JointSteps:
-    """The steps over several tasks; step s is a pure function of s, the rows and the seed.
-
-    A pass has as many turns as the tasks have batches (`one_task`) or rows (`all_tasks`), dealt out by the sampling.
-    Every row of a task is read once before any is read again, in a new order each time.
-    """
-
-    def __init__(self, tasks: Sequence[NamedRows], joint: Joint, batch_size: int, seed: int) -> None:
-        self.tasks, self.rows, self.seed = tasks, JointRows(tasks), seed
-        self.batch_size, self.alone = batch_size, joint.step == "one_task"
-        self.unit = batch_size if self.alone else 1  # rows of a turn
-        self.sizes = [-(-len(rows.length_N) // self.unit) for rows in tasks]
-        self.counts = joint.sampling.counts(self.sizes)
-        self.per_epoch = sum(self.counts) if self.alone else -(-sum(self.counts) // batch_size)
-        self.total = self.per_epoch * joint.epochs
-        self._passes: dict[int, list[Array]] = {}
-
-    def __getitem__(self, step: int) -> Step:
-        epoch, at = divmod(step, self.per_epoch)
-        return [task_batch(self.rows, rows) for rows in self.rows.split(self._steps(epoch)[at])]
-
-    def describe(self) -> dict[str, dict[str, float]]:
-        """{task: {"rows", "turns", "share"}} of the whole training; a turn is a batch or a row."""
-        epochs = self.total // self.per_epoch
-        return {
-            rows.task: {"rows": len(rows.length_N), "turns": count * epochs, "share": count / sum(self.counts)}
-            for rows, count in zip(self.tasks, self.counts, strict=True)
-        }
-
-    def _steps(self, epoch: int) -> list[Array]:
-        """The rows of each step of a pass, numbered over all tasks."""
-        if epoch not in self._passes:
-            turns = [iter(self._turns(place, epoch)) for place in range(len(self.tasks))]
-            dealt = [next(turns[place]) for place in deal(self.counts, self.seed, epoch)]
-            self._passes = {epoch: dealt if self.alone else self._together(np.concatenate(dealt), epoch)}
-        return self._passes[epoch]
-
-    def _together(self, row_N: Array, epoch: int) -> list[Array]:
-        """Batches of rows of all tasks, of like length."""
-        batches = order(self.rows.length_N[row_N], self.batch_size, self.seed, epoch, shuffle=True)
-        return [row_N[batch] for batch in batches]
-
-    def _turns(self, place: int, epoch: int) -> list[Array]:
-        """The turns of a task in a pass, which continue those of the pass before."""
-        rows, size, count = self.tasks[place], self.sizes[place], self.counts[place]
-        seed = int(digest([self.seed, rows.task], 15), 16)
-        first = epoch * count
-        found: list[Array] = []
-        for own in range(first // size, -(-(first + count) // size)):
-            turns = order(rows.length_N, self.unit, seed, own, shuffle=True)
-            found += turns[max(0, first - own * size) : first + count - own * size]
-        return [turn + self.rows.first(place) for turn in found]
-
-
-def joint_steps(run: Run, encoded: Mapping[str, TaskRows], seed: int) -> JointSteps:
-    """The steps over the training rows of all tasks, with the seed of a fine-tuning."""
-    tasks = [NamedRows(name, rows) for name, rows in sorted(encoded.items())]
-    own = int(digest([run.root_seed, "joint", seed], 15), 16)
-    return JointSteps(tasks, run.finetune.joint, run.finetune.batch_size, own)
-
-
-def train_joint(learner: Finetuning, steps: JointSteps, how: Where, seed: int) -> None:
+def train_joint(learner: Finetuning, steps: JointSteps, setup: Setup, settings: Profile, seed: int) -> None:
     """Train on all tasks, from the last checkpoint on, and keep the weights.
 
-    Raises Stopped if a signal came in between.
+    `settings` say how often a checkpoint is written. Raises Stopped if a signal came in between.
     """
-    name, path = f"joint/seed{seed}", joint_path(how.folder, seed)
+    name, path = f"joint/seed{seed}", joint_path(setup.folder, seed)
     place = path.with_suffix("")
     place.mkdir(parents=True, exist_ok=True)
     done = saved_steps(place)
-    beside = [
+    callbacks = [
         Bar(name.replace("/", " "), steps.total),
         TaskCurve(name, steps.total),
-        LastCheckpoint(place, how.settings.checkpoint_seconds, how.settings.checkpoint_steps),
+        LastCheckpoint(place, settings.checkpoint_seconds, settings.checkpoint_steps),
     ]
     with patient():
-        trainer(how.profile, steps.total, beside, how.tracked).fit(
+        trainer(setup.profile, steps.total, callbacks, setup.tracked).fit(
             learner,
-            StepData(steps, done, how.profile.workers),
+            StepData(steps, done, setup.profile.workers),
             ckpt_path=place / LAST if done else None,
             weights_only=True,
         )
@@ -144,8 +66,8 @@ def train_joint(learner: Finetuning, steps: JointSteps, how: Where, seed: int) -
 
 def describe_joint(folder: Path) -> dict[str, Any]:
     """{"joint": {"steps", "tasks": {task: {"rows", "turns", "share"}}}} of one seed, if a run has trained that."""
-    found = read_sealed(folder / ABOUT)
-    return {} if found is None else {"joint": found}
+    joint = read_sealed(folder / ABOUT)
+    return {} if joint is None else {"joint": joint}
 
 
 def joint_path(folder: Path, seed: int) -> Path:

@@ -1,0 +1,141 @@
+"""The rows of several tasks in one stream, for objectives with a head per task, and the optimizer steps over them.
+
+In a task mixture (`tasks.mixtures`) one text-to-text head answers every task, so its batches mix tasks and name none.
+Here every batch holds rows of one task and names it. Both follow one law: `Sampling.counts`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from paribus.core.checksums import digest
+from paribus.data.sequences import Array, Arrays
+from paribus.tasks.mixtures import deal
+from paribus.tasks.rows import TaskRows, order
+from paribus.training.description import Run
+from paribus.training.joint.settings import Joint
+from paribus.training.steps import Step, task_batch
+
+
+@dataclass(frozen=True)
+class NamedRows(TaskRows):
+    """The rows of a task, whose batches name it as `task`.
+
+    `slots` are further arrays, one entry per row, for losses beside the task's own (a second label, the logits of a
+    teacher). A batch holds their entries under the same names; a loss that finds no slot in a batch counts nothing.
+    """
+
+    task: str
+    rows: TaskRows
+    slots: Mapping[str, Array] = field(default_factory=dict)
+
+    @cached_property
+    def length_N(self) -> Array:  # type: ignore[override]  # a dataclass field in other rows
+        """Int64 [N]: tokens of each row."""
+        return self.rows.length_N
+
+    def batch(self, row_B: Array, multiple: int) -> Arrays:
+        """The batch of the task, its name as `task`, and the slots."""
+        slots = {name: values_N[row_B] for name, values_N in self.slots.items()}
+        return {**self.rows.batch(row_B, multiple), "task": self.task, **slots}
+
+    def split(self, row_B: Array) -> list[Array]:
+        return self.rows.split(row_B)
+
+
+@dataclass(frozen=True)
+class JointRows(TaskRows):
+    """The rows of several tasks, one task after the other. A step over rows of several tasks is `split` into batches
+    of one task each, so that every loss has its own head and denominator.
+    """
+
+    tasks: Sequence[NamedRows]
+
+    @cached_property
+    def length_N(self) -> Array:  # type: ignore[override]  # a dataclass field in other rows
+        """Int64 [N]: tokens of each row of all tasks."""
+        return np.concatenate([rows.length_N for rows in self.tasks])
+
+    def first(self, place: int) -> int:
+        """The number of the first row of the task at that place."""
+        return int(self._first_K[place])
+
+    @cached_property
+    def _first_K(self) -> Array:
+        return np.cumsum([0, *(len(rows.length_N) for rows in self.tasks)])
+
+    def batch(self, row_B: Array, multiple: int) -> Arrays:
+        """The batch of the one task that the rows belong to."""
+        place = int(np.searchsorted(self._first_K, row_B[0], side="right")) - 1
+        return self.tasks[place].batch(row_B - self._first_K[place], multiple)
+
+    def split(self, row_B: Array) -> list[Array]:
+        batches: list[Array] = []
+        for rows, first, end in zip(self.tasks, self._first_K[:-1], self._first_K[1:], strict=True):
+            task_B = row_B[(row_B >= first) & (row_B < end)]
+            batches += [part + first for part in rows.split(task_B - first)] if len(task_B) else []
+        return batches
+
+
+class JointSteps:
+    """The steps over several tasks; step s is a pure function of s, the rows and the seed.
+
+    A pass has as many turns as the tasks have batches (`one_task`) or rows (`all_tasks`), dealt out by the sampling.
+    Every row of a task is read once before any is read again, in a new order each time.
+    """
+
+    def __init__(self, tasks: Sequence[NamedRows], joint: Joint, batch_size: int, seed: int) -> None:
+        self.tasks, self.rows, self.seed = tasks, JointRows(tasks), seed
+        self.batch_size, self.alone = batch_size, joint.step == "one_task"
+        self.unit = batch_size if self.alone else 1  # rows of a turn
+        self.sizes = [-(-len(rows.length_N) // self.unit) for rows in tasks]
+        self.counts = joint.sampling.counts(self.sizes)
+        self.per_epoch = sum(self.counts) if self.alone else -(-sum(self.counts) // batch_size)
+        self.total = self.per_epoch * joint.epochs
+        self._passes: dict[int, list[Array]] = {}
+
+    def __getitem__(self, step: int) -> Step:
+        epoch, at = divmod(step, self.per_epoch)
+        return [task_batch(self.rows, rows) for rows in self.rows.split(self._steps(epoch)[at])]
+
+    def describe(self) -> dict[str, dict[str, float]]:
+        """{task: {"rows", "turns", "share"}} of the whole training; a turn is a batch or a row."""
+        epochs = self.total // self.per_epoch
+        return {
+            rows.task: {"rows": len(rows.length_N), "turns": count * epochs, "share": count / sum(self.counts)}
+            for rows, count in zip(self.tasks, self.counts, strict=True)
+        }
+
+    def _steps(self, epoch: int) -> list[Array]:
+        """The rows of each step of a pass, numbered over all tasks."""
+        if epoch not in self._passes:
+            turns = [iter(self._turns(place, epoch)) for place in range(len(self.tasks))]
+            dealt = [next(turns[place]) for place in deal(self.counts, self.seed, epoch)]
+            if not self.alone:  # batches of rows of all tasks, of like length
+                row_N = np.concatenate(dealt)
+                batches = order(self.rows.length_N[row_N], self.batch_size, self.seed, epoch, shuffle=True)
+                dealt = [row_N[batch] for batch in batches]
+            self._passes = {epoch: dealt}
+        return self._passes[epoch]
+
+    def _turns(self, place: int, epoch: int) -> list[Array]:
+        """The turns of a task in a pass, which continue those of the pass before."""
+        rows, size, count = self.tasks[place], self.sizes[place], self.counts[place]
+        seed = int(digest([self.seed, rows.task], 15), 16)
+        first = epoch * count
+        turns: list[Array] = []
+        for reading in range(first // size, -(-(first + count) // size)):
+            all_turns = order(rows.length_N, self.unit, seed, reading, shuffle=True)
+            turns += all_turns[max(0, first - reading * size) : first + count - reading * size]
+        return [turn + self.rows.first(place) for turn in turns]
+
+
+def joint_steps(run: Run, encoded: Mapping[str, TaskRows], seed: int) -> JointSteps:
+    """The steps over the training rows of all tasks, with the seed of a fine-tuning."""
+    tasks = [NamedRows(name, rows) for name, rows in sorted(encoded.items())]
+    joint_seed = int(digest([run.root_seed, "joint", seed], 15), 16)
+    return JointSteps(tasks, run.finetune.joint, run.finetune.batch_size, joint_seed)
