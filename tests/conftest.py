@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,6 +16,11 @@ from paribus.core.files import user_cache
 from paribus.sweeps.request import Request, parse
 
 SHARED = Path(__file__).parents[2] / "shared" / "data"
+
+
+def pytest_configure() -> None:
+    """Composing the choices of a config takes 0.3 seconds, so what a process has composed serves all others."""
+    config_cache._bases = KeptBases(user_cache("test-configs"))
 
 
 @pytest.fixture(scope="session")
@@ -40,14 +45,6 @@ def session_folder(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> 
     """A folder shared by the tests of one session, those of pytest's other processes included."""
     own = tmp_path_factory.getbasetemp()
     return own if worker_id == "master" else own.parent
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _composed_choices() -> Iterator[None]:
-    """Composing the choices of a config takes 0.3 seconds, so that what one test has composed serves all others."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(config_cache, "_bases", KeptBases(user_cache("test-configs")))
-        yield
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from paribus.core.files import write_cached
 
-MOST_FILES = 4000  # of some 30 kilobytes each
+MOST_FILES = 8000  # of some 7 kilobytes each
 
 
 class KeptBases(dict[str, bytes]):
