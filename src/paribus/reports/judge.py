@@ -26,8 +26,6 @@ from paribus.verdict.statistics import is_number
 
 _DIGITS = 3  # of the range of a column's values that are printed
 _WORD = re.compile(r"[fF]1|[A-Z]?[a-z]+|[A-Z]+(?![a-z])")  # `val`, `MSE` and `Loss` of `val_MSELoss`
-
-
 _QUOTED = re.compile(r"\"([^\"]*)\"|'([^']*)'")  # the name of an arm in a claim
 
 
