@@ -211,7 +211,7 @@ def _is_best(design: Design, evidence: Evidence, arm: str, column: str) -> bool:
 
 def _summarize_own_loss(evidence: Evidence, arm: str) -> OwnLoss | None:
     """The loss of an arm's pre-trainings on their own noise; None if no run measured it."""
-    runs = list(evidence.own(arm).values())
+    runs = list(evidence.own_losses(arm).values())
     if not runs:
         return None
     courses = evidence.courses(arm)
