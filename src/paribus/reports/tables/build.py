@@ -153,8 +153,13 @@ def _make_arm(design: Design, evidence: Evidence, paper: PublishedTable | None, 
         n, mean, _, low, high = paired.summary
         if mean is not None:
             versus_baseline[column] = Difference(mean, low, high, paired.p, n)
+    published: dict[str, Printed] = {}
     row = design.published.get("rows", {}).get(arm)
-    printed = {} if paper is None or row is None else paper.row(row).values
+    if paper is not None and row is not None:
+        for metric, value in paper.row(row).values.items():
+            if value is not None:
+                text = "" if str(value) == str(float(value)) else str(value)
+                published[metric] = Printed(float(value), paper.source, text)
     return ArmRow(
         name=arm,
         overrides=tuple(design.arms[arm]),
@@ -163,11 +168,7 @@ def _make_arm(design: Design, evidence: Evidence, paper: PublishedTable | None, 
         metrics={column: _make_cell(values) for column in reasons if (values := evidence.values(arm, column))},
         versus_baseline=versus_baseline,
         best=tuple(c for c in reasons if reasons[c] is None and _is_best(design, evidence, arm, c)),
-        published={
-            metric: Printed(float(value), paper.source, "" if str(value) == str(float(value)) else str(value))
-            for metric, value in printed.items()
-            if paper is not None and value is not None
-        },
+        published=published,
         runs=tuple(
             RunRow(seed, run.status, run.signature, run.wandb_id, run.error)
             for seed, run in sorted(evidence.runs.get(arm, {}).items())
