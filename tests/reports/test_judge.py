@@ -15,7 +15,7 @@ from scipy import stats
 
 from paribus.commands.cli import main
 from paribus.core.errors import UserError
-from paribus.integrations.foreign_runs import JudgeOptions
+from paribus.integrations.foreign_records import JudgeOptions
 from paribus.integrations.readers import open_source
 from paribus.reports.judge import Judged, judge
 

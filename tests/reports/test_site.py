@@ -721,7 +721,7 @@ function look(page, view) {
     }
   }
 }
-async function measure_in_margins(pages) {
+async function measure(pages) {
   for (const page of pages) await new Promise((done) => {
     const frame = document.createElement("iframe");
     frame.style.width = `${WIDTH}px`;
@@ -740,7 +740,7 @@ def test_pages_fit_and_labels_do_not_collide(site: Path, tmp_path: Path, width: 
     pages = ["index.html", "scales.html", "roberta_table1/claim-1.html", "roberta_table1/cpu/index.html",
              "roberta_table1/cpu/dynamic.html", "published/index.html", "published/roberta_table1.html"]  # fmt: skip
     place = site / f"measure{width}.html"
-    script = f"const WIDTH = {width}; {MEASURE} measure_in_margins({json.dumps(pages)});"
+    script = f"const WIDTH = {width}; {MEASURE} measure({json.dumps(pages)});"
     place.write_text(f"<body><script>{script}</script></body>")
     dom, _ = browse(place.as_uri(), tmp_path, "--allow-file-access-from-files", "--window-size=1500,900")
     place.unlink()

@@ -46,7 +46,7 @@ def judge(given: Arguments) -> int:
     \f
     Raises UserError for unknown columns and arms, and claims that cannot be read.
     """
-    from paribus.integrations.foreign_runs import JudgeOptions
+    from paribus.integrations.foreign_records import JudgeOptions
     from paribus.integrations.readers import open_source
     from paribus.reports.judge import judge as judge_runs
     from paribus.reports.tables.assemble import REPORTS

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from paribus.core.errors import UserError, nearest
-from paribus.integrations.foreign_runs import JudgeOptions
+from paribus.integrations.foreign_records import JudgeOptions
 from paribus.integrations.readers import open_source
 from paribus.integrations.source import ForeignRow, ForeignSource
 from paribus.reports.compare import Comparison, compare_runs

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from paribus.core.checksums import matches
 from paribus.core.errors import UserError, suggest
 from paribus.integrations.delimited import read as read_table
-from paribus.integrations.foreign_runs import read_number
+from paribus.integrations.foreign_records import read_number
 from paribus.integrations.source import ForeignRow
 from paribus.reports.tables.blocks import format_p
 from paribus.reports.tables.markdown import render_grid

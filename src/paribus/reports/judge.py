@@ -13,7 +13,7 @@ from enum import Enum
 from functools import cached_property
 
 from paribus.core.errors import UserError, suggest
-from paribus.integrations.foreign_runs import JudgeOptions, Runs, collect_runs, name_arm
+from paribus.integrations.foreign_records import ForeignRuns, JudgeOptions, collect_runs, name_arm
 from paribus.integrations.source import ForeignSource
 from paribus.reports.tables.build import build_table
 from paribus.reports.tables.design import Design
@@ -26,8 +26,6 @@ from paribus.verdict.statistics import is_number
 
 _DIGITS = 3  # of the range of a column's values that are printed
 _WORD = re.compile(r"[fF]1|[A-Z]?[a-z]+|[A-Z]+(?![a-z])")  # `val`, `MSE` and `Loss` of `val_MSELoss`
-
-
 _QUOTED = re.compile(r"\"([^\"]*)\"|'([^']*)'")  # the name of an arm in a claim
 
 
@@ -114,7 +112,7 @@ def judge(source: ForeignSource, options: JudgeOptions, study: str | None = None
     return Judged(replace(table, notes=(*table.notes, *_note_guessed(guessed), *runs.notes)), columns)
 
 
-def _describe_columns(runs: Runs, source: ForeignSource, options: JudgeOptions) -> dict[str, Metric]:
+def _describe_columns(runs: ForeignRuns, source: ForeignSource, options: JudgeOptions) -> dict[str, Metric]:
     """Of each column: which way is better, whether it is in points, and its decimals.
 
     Raises UserError for a mean over tasks if no task is a score in points.
@@ -142,7 +140,7 @@ def _describe(column: str, lower: bool, values: Sequence[float]) -> Metric:
     return Metric(column, lower, points, min(max(digits, int(points)), 6), foreign=True)
 
 
-def _list_values(runs: Runs, columns: Sequence[str]) -> list[float]:
+def _list_values(runs: ForeignRuns, columns: Sequence[str]) -> list[float]:
     values = (record.metrics.get(column) for record in runs.records for column in columns)
     return [value for value in values if is_number(value)]
 

@@ -83,11 +83,11 @@ def build_ladders(tables: Sequence[Table]) -> list[Ladder]:
                     )  # fmt: skip
                     rungs.setdefault(key, []).append(rung)
     ladders = []
-    for key, unordered in rungs.items():
-        row, ordered = first[key], sorted(unordered, key=_rank)
+    for pair, unordered in rungs.items():
+        row, ordered = first[pair], sorted(unordered, key=_rank)
         change, stability = _compare_ends(ordered[0], ordered[-1]), rate_stability([rung.verdict for rung in ordered])
         lower = lower_is_better(row.column)
-        ladders.append(Ladder(*key, row.margin, lower, tuple(ordered), change, stability, row.published))
+        ladders.append(Ladder(*pair, row.margin, lower, tuple(ordered), change, stability, row.published))
     return ladders
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from typing import NamedTuple
 
 from paribus.core.errors import UserError
-from paribus.core.stages import FIRST
+from paribus.reports.tables.budgets import average_budgets, require_equal_budgets
 from paribus.reports.tables.compare import compare_orders, find_context, summarize_tasks
 from paribus.reports.tables.design import Design
 from paribus.reports.tables.evidence import Evidence, gather
@@ -22,7 +22,6 @@ from paribus.reports.tables.schema import (
     AnchorRow,
     ArmRow,
     Audit,
-    Budget,
     Cell,
     ClaimRow,
     ContrastRow,
@@ -37,10 +36,10 @@ from paribus.reports.tables.schema import (
     qualify,
 )
 from paribus.runs.record import Record
-from paribus.sweeps.sweep import SCRATCH, TRIAL, UNMATCHED
+from paribus.sweeps.sweep import SCRATCH
 from paribus.verdict.claims import Claim, Sentence
 from paribus.verdict.contrast import NO_SCRATCH, Contrast
-from paribus.verdict.controls import TOLERANCE, find_plateau, find_stuck, find_unjudged, find_unmatched, is_written
+from paribus.verdict.controls import find_plateau, find_stuck, find_unjudged, is_written
 from paribus.verdict.metrics import (
     HELD_OUT,
     MEAN,
@@ -55,11 +54,6 @@ from paribus.verdict.ruling import Outcome, Ruling, rule
 from paribus.verdict.statistics import ALPHA, Paired, mean_sd, pair_seeds, rounded, summarize
 from paribus.verdict.words import find_word
 
-BUDGETS = {
-    "tokens": "input_tokens", "predictions": "predicted_tokens", "sequences": "sequences", "steps": "steps",
-    "flops": "flops", UNMATCHED: "input_tokens",
-}  # fmt: skip
-SPENT = ("raw_tokens", "input_tokens", "predicted_tokens", "padding_tokens", "sequences", "steps", "flops")
 LINEAR = "bag_of_words"  # the anchor that a decided claim names if no arm reaches it
 ANCHORS = {"majority": "majority class"}  # names of anchor rows that are not simply those of the record
 
@@ -90,7 +84,7 @@ def judge_claims(design: Design, records: Sequence[Record], count_seeds: bool = 
     if not any(evidence.done(arm) for arm in design.arms):
         mend = f"run `paribus run {design.study} scale={design.scale}` first"
         raise UserError(f"no finished run of {design.study} at scale={design.scale}", mend)
-    _require_equal_budgets(design, evidence)
+    require_equal_budgets(design, evidence)
     measured = [column for column in design.columns if any(evidence.values(arm, column) for arm in design.arms)]
     reasons = {column: find_bar(design, evidence, column, tuple(design.arms)) for column in measured}
     decisions = _judge_looks(design, evidence, claims, reasons, count_seeds)
@@ -130,60 +124,10 @@ def build_table(design: Design, records: Sequence[Record]) -> Table:
         paper=None if paper is None else _make_paper(design, evidence, paper, columns),
         audit=Audit(tuple(design.varies), **design.audit),
         tuning=design.tuning.to_json(),
-        budget=_average_budgets(design, evidence),
+        budget=average_budgets(design, evidence),
         notes=write_notes(design, evidence, about, claims),
         sources=() if paper is None else (paper.source,),
     )
-
-
-def _require_equal_budgets(design: Design, evidence: Evidence) -> None:
-    if design.matched.rpartition(".")[2] not in BUDGETS:
-        raise UserError(f"matched: {design.matched} is not a budget", f"known: {', '.join(BUDGETS)}")
-    runs = [run for arm in design.arms for run in evidence.done(arm).values()]
-    if design.scale != TRIAL and (why := find_off_budget(design, runs)):
-        cause = f"budgets differ by more than 1% in {design.matched}: {why}"
-        raise UserError(cause, "run the arms with equal budgets: no fair table can be made of these")
-
-
-def find_off_budget(design: Design, runs: Iterable[Record]) -> str | None:
-    """Which runs of the arms used budgets that differ by more than 1%, or None.
-
-    The arms of a seed must agree in what is matched. The seeds of an arm must agree in some unit: with equal tokens,
-    another order of the text fills other numbers of sequences.
-    """
-    if design.matched == UNMATCHED:
-        return None
-    seeds: dict[int, list[Record]] = {}
-    arms: dict[str, list[Record]] = {}
-    for run in runs:
-        seeds.setdefault(run.seed, []).append(run)
-        arms.setdefault(run.arm, []).append(run)
-    for _, group in sorted(seeds.items()):
-        if why := _compare_spent(group, design.matched):
-            return why
-    for group in arms.values():
-        units = [unit for unit in BUDGETS if all(find_spent(run, unit) is not None for run in group)]
-        alike = any(_compare_spent(group, unit) is None for unit in units)
-        if not alike and (why := _compare_spent(group, design.matched)):
-            return why
-    return None
-
-
-def _compare_spent(runs: Sequence[Record], unit: str) -> str | None:
-    """Which of these runs differ by more than 1% in a unit, or None; runs without it do not count."""
-    return find_unmatched({run.label: spent for run in runs if (spent := find_spent(run, unit)) is not None})
-
-
-def find_spent(run: Record, matched: str) -> float | None:
-    """What a run used of a budget such as tokens, or of that of a stage, such as further.tokens.
-
-    None if there is no such number or stage; a stage of no step is none.
-    """
-    stage, _, unit = matched.rpartition(".")
-    stages = run.further.get("stages", [{"stage": FIRST, "budget": run.budget}])
-    budgets = {each["stage"]: each["budget"] for each in stages}
-    spent = (budgets.get(stage, {}) if stage else run.budget).get(BUDGETS.get(unit, unit))
-    return None if spent is None or (stage and not spent) else float(spent)
 
 
 def find_bar(
@@ -209,8 +153,13 @@ def _make_arm(design: Design, evidence: Evidence, paper: PublishedTable | None, 
         n, mean, _, low, high = paired.summary
         if mean is not None:
             versus_baseline[column] = Difference(mean, low, high, paired.p, n)
+    published: dict[str, Printed] = {}
     row = design.published.get("rows", {}).get(arm)
-    printed = {} if paper is None or row is None else paper.row(row).values
+    if paper is not None and row is not None:
+        for metric, value in paper.row(row).values.items():
+            if value is not None:
+                text = "" if str(value) == str(float(value)) else str(value)
+                published[metric] = Printed(float(value), paper.source, text)
     return ArmRow(
         name=arm,
         overrides=tuple(design.arms[arm]),
@@ -219,11 +168,7 @@ def _make_arm(design: Design, evidence: Evidence, paper: PublishedTable | None, 
         metrics={column: _make_cell(values) for column in reasons if (values := evidence.values(arm, column))},
         versus_baseline=versus_baseline,
         best=tuple(c for c in reasons if reasons[c] is None and _is_best(design, evidence, arm, c)),
-        published={
-            metric: Printed(float(value), paper.source, "" if str(value) == str(float(value)) else str(value))
-            for metric, value in printed.items()
-            if paper is not None and value is not None
-        },
+        published=published,
         runs=tuple(
             RunRow(seed, run.status, run.signature, run.wandb_id, run.error)
             for seed, run in sorted(evidence.runs.get(arm, {}).items())
@@ -267,7 +212,7 @@ def _is_best(design: Design, evidence: Evidence, arm: str, column: str) -> bool:
 
 def _summarize_own_loss(evidence: Evidence, arm: str) -> OwnLoss | None:
     """The loss of an arm's pre-trainings on their own noise; None if no run measured it."""
-    runs = list(evidence.own(arm).values())
+    runs = list(evidence.own_losses(arm).values())
     if not runs:
         return None
     courses = evidence.courses(arm)
@@ -481,15 +426,3 @@ def _make_contrast_row(
         ci_bootstrap=context.ci_bootstrap,
         components=context.components,
     )
-
-
-def _average_budgets(design: Design, evidence: Evidence) -> Budget:
-    """What each arm really used, as means over its finished runs."""
-    arms: dict[str, dict[str, float]] = {}
-    for arm in design.arms:
-        runs = list(evidence.done(arm).values())
-        spent = {key: [float(run.budget[key]) for run in runs if key in run.budget] for key in SPENT}
-        if design.matched not in BUDGETS:  # that of a stage
-            spent[design.matched] = [value for run in runs if (value := find_spent(run, design.matched)) is not None]
-        arms[arm] = {key: rounded(mean_sd(values)[0]) for key, values in spent.items() if values}
-    return Budget(design.matched, TOLERANCE, arms)

@@ -65,13 +65,13 @@ class Evidence:
         """How many finished runs have trained at all; the others start from a checkpoint."""
         return sum(run.done and run.pretrained for seeds in self.runs.values() for run in seeds.values())
 
-    def own(self, arm: str) -> dict[int, Mapping[str, Any]]:
+    def own_losses(self, arm: str) -> dict[int, Mapping[str, Any]]:
         """{seed: what the record says of the loss on the run's own noise} of the runs that measured it."""
         return {seed: run.own for seed, run in self.done(arm).items() if run.own}
 
     def courses(self, arm: str, seeds: Collection[int] | None = None) -> list[Course]:
         """The course of the loss of each run that measured it, for these seeds or for all."""
-        return [read_course(loss) for seed, loss in self.own(arm).items() if seeds is None or seed in seeds]
+        return [read_course(loss) for seed, loss in self.own_losses(arm).items() if seeds is None or seed in seeds]
 
     def nested(self, arm: str, column: str) -> dict[int, dict[int, float]]:
         """{seed: {fine-tuning seed: value}} of a task's column, for the seeds that `values` has."""

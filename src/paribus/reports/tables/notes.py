@@ -36,25 +36,23 @@ def write_notes(
     design: Design, evidence: Evidence, about: Mapping[str, About], claims: Sequence[ClaimRow]
 ) -> tuple[str, ...]:
     """All notes, one sentence or two each."""
-    contrasts = [contrast for claim in claims for contrast in claim.contrasts]
+    notes = [_UNCHECKED] if design.foreign else []
+    notes += describe_revised(design)
+    notes += _note_columns(design, about)
+    if MEAN in about:
+        notes.append(f"{MEAN} averages {', '.join(evidence.find_averaged())} for each seed.")
+    notes += _note_seeds(design, evidence)
+    notes += _note_stuck(design, evidence)
+    notes += _note_contrasts([contrast for claim in claims for contrast in claim.contrasts], about)
     open_ranges = [claim.seeds_range for claim in claims if claim.open and claim.seeds_range]
-    can_add = open_ranges and design.looks is None and not design.foreign
-    return (
-        *([_UNCHECKED] if design.foreign else []),
-        *describe_revised(design),
-        *_note_columns(design, about),
-        *([f"{MEAN} averages {', '.join(evidence.find_averaged())} for each seed."] if MEAN in about else []),
-        *_note_seeds(design, evidence),
-        *_note_stuck(design, evidence),
-        *_note_contrasts(contrasts, about),
-        *([_propose_seeds(design, [least for least, _ in open_ranges])] if can_add else []),
-        *_note_tuning(design),
-        *_note_overlaps(design, evidence),
-        *_note_trained(design, evidence),
-        *_note_noise_scales(design, evidence),
-        *_note_uncommitted(evidence),
-        *evidence.notes,
-    )
+    if open_ranges and design.looks is None and not design.foreign:
+        notes.append(_propose_seeds(design, [least for least, _ in open_ranges]))
+    notes += _note_tuning(design)
+    notes += _note_overlaps(design, evidence)
+    notes += _note_trained(design, evidence)
+    notes += _note_noise_scales(design, evidence)
+    notes += _note_uncommitted(evidence)
+    return (*notes, *evidence.notes)
 
 
 def describe_revised(design: Design) -> list[str]:
@@ -111,9 +109,9 @@ def _note_stuck(design: Design, evidence: Evidence) -> list[str]:
                 described.append(f"{arm} {stuck} of {len(gains)} on {column}")
     if not described:
         return []
+    listed = "; ".join(described)
     return [
-        "Some fine-tuning runs are no better than a constant answer, while others of the same arm are: "
-        f"{'; '.join(described)}. "
+        f"Some fine-tuning runs are no better than a constant answer, while others of the same arm are: {listed}. "
         "Longer fine-tuning on such a task makes its scores depend less on luck."
     ]
 

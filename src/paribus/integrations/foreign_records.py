@@ -46,7 +46,7 @@ class JudgeOptions:
     pattern: str | None = None
 
 
-class Runs(NamedTuple):
+class ForeignRuns(NamedTuple):
     """Records of a study, its arms (also those whose runs were all left out), its columns, and notes on what was left
     out or renumbered.
     """
@@ -62,7 +62,7 @@ def name_arm(text: str) -> str:
     return _UNNAMED.sub("_", text.strip())
 
 
-def collect_runs(source: ForeignSource, options: JudgeOptions, study: str) -> Runs:
+def collect_runs(source: ForeignSource, options: JudgeOptions, study: str) -> ForeignRuns:
     """One record per arm and seed.
 
     Parts of a run are put together. A run with contradicting rows is left out; so is a row without arm or seed. Raises
@@ -85,7 +85,7 @@ def collect_runs(source: ForeignSource, options: JudgeOptions, study: str) -> Ru
     records = tuple(record for record in made if record is not None)
     if measured and not any(is_number(value) for record in records for value in record.metrics.values()):
         raise UserError(f"no run of {source.name} has a number in {', '.join(columns)}", " ".join(notes[:3]))
-    return Runs(records, tuple(dict.fromkeys(arm for arm, _ in groups)), columns, tuple(notes))
+    return ForeignRuns(records, tuple(dict.fromkeys(arm for arm, _ in groups)), columns, tuple(notes))
 
 
 def read_names(source: ForeignSource, options: JudgeOptions, notes: list[str]) -> list[ForeignRow]:
