@@ -16,7 +16,8 @@ from fake_store import FakeVocabulary, random_store
 from safetensors.numpy import load_file
 
 from paribus.core.build import build
-from paribus.core.config import choices, compose, conf_dir
+from paribus.core.config import compose
+from paribus.core.config_names import choices, conf_dir
 from paribus.models.network import Network
 from paribus.objectives.objective import Objective
 from paribus.objectives.spec import ObjectiveSpec, Statistics

@@ -31,7 +31,7 @@ from paribus.sweeps.request import parse as parse_run
 from paribus.sweeps.run import run_sweep
 from paribus.training.checks import check_finetuning
 from paribus.training.description import Run
-from paribus.training.finetune import kept
+from paribus.training.finetune import tuned_path
 from paribus.training.flatness import Surface, Tunings, norm, random_direction
 from paribus.training.reproduce import read_stored_config
 from paribus.training.run import run
@@ -77,7 +77,7 @@ def test_the_ends_of_the_line_are_the_start_and_the_end(runs: tuple[Path, list[P
     start, middle, end = surface.line([0.0, 0.5, 1.0])
     assert start == surface.loss(surface.start) != end == surface.loss(surface.end) != middle
     tunings = Tunings(Run.of(read_stored_config(RunFolder(folder))), folder, "sst2", 16)
-    tuned = saved.load(kept(folder, "sst2", 0), tunings.encoder)
+    tuned = saved.load(tuned_path(folder, "sst2", 0), tunings.encoder)
     losses = [
         torch.nn.functional.cross_entropy(tuned.logits(batch), batch["label_B"], reduction="sum")
         for batch in surface.batches
@@ -135,7 +135,7 @@ def test_a_missing_checkpoint_is_one_line(
 ) -> None:
     own = shutil.copytree(runs[0], tmp_path / "runs")  # other processes read the original
     asked = ["flatness", sweep, "scale=test", f"runs={own}", f"out={tmp_path / 'out'}"]
-    kept(own / runs[1][1].relative_to(runs[0]), "sst2", 1).unlink()
+    tuned_path(own / runs[1][1].relative_to(runs[0]), "sst2", 1).unlink()
     assert main(asked) == 2
     assert "scratch/seed0 did not keep the fine-tuning sst2-1: run the sweep again with" in capsys.readouterr().err
     assert "'mnli' was not fine-tuned in pretraining_helps at scale=test: choose sst2" in refusal(*asked, "task=mnli")

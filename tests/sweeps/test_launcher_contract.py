@@ -10,7 +10,8 @@ import pytest
 import slurm_server
 
 from paribus.core.build import build
-from paribus.core.config import choices, compose_launcher, conf_dir
+from paribus.core.config import compose_launcher
+from paribus.core.config_names import choices, conf_dir
 from paribus.core.errors import UserError
 from paribus.sweeps.launchers.base import Demand, Launcher
 from paribus.sweeps.request import parse

@@ -92,14 +92,14 @@ def find_runs(options: FlatnessOptions) -> tuple[str, list[Run]]:
 def _find_run(options: FlatnessOptions, record: Record, task: str) -> Run:
     """Raises UserError if the run's folder does not hold its weights."""
     from paribus.core.hub import WEIGHTS
-    from paribus.training.finetune import kept
+    from paribus.training.finetune import tuned_path
 
     stored, label = find_stored(record, options.roots), record.label
     folder = stored.folder if isinstance(stored, RunFolder) else None
     if stored is None or folder is None or not (folder / "model" / WEIGHTS).is_file():
         raise UserError(f"{label} has no checkpoint", "set runs= to the folder where it was trained")
     seeds = tuple(one.seed for one in record.task_runs if one.task == task)
-    if missing := [seed for seed in seeds if not kept(folder, task, seed).is_file()]:
+    if missing := [seed for seed in seeds if not tuned_path(folder, task, seed).is_file()]:
         raise UserError(
             f"{label} did not keep the fine-tuning {task}-{missing[0]}",
             "run the sweep again with finetune.keep=true and a new runs=FOLDER",
