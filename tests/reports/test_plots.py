@@ -462,6 +462,15 @@ def test_two_points_are_drawn_as_marks(table: Table) -> None:
     assert len(line.get_xdata()) == 2
 
 
+def test_runs_without_a_common_number_of_tokens_are_in_the_key(table: Table) -> None:
+    nothing = (None, None, None)
+    apart = Band((10.0, 20.0, 30.0), nothing, nothing, nothing, 2, ((4.0, None, 3.0), (None, 3.5, None)))
+    empty = Band((10.0, 20.0, 30.0), nothing, nothing, nothing, 2)
+    panel = curves.draw_panel("loss", ["joint", "other"], {"joint": apart, "other": empty}, "")
+    assert panel.key == ["joint"]
+    assert "joint" in render_inline(panel)
+
+
 def test_differences_of_runs_are_taken_in_step() -> None:
     first, second = Curve([10.0, 20.0], [5.0, 4.0]), Curve([10.0, 20.1], [4.0, 3.5])
     assert subtract(first, second) == Curve([10.0, 20.0], [1.0, 0.5])

@@ -76,7 +76,12 @@ def draw_panel(
         margin: of effects: zero is drawn as a line, what lies within the margin is shaded, and no value is cut off.
     """
     draw = partial(_draw, names, bands, across, top, margin)
-    key = [name for name in names if name in bands]
+    drawn = {
+        name
+        for name, band in bands.items()
+        if any(value is not None for run in (band.mean, *band.runs) for value in run)
+    }
+    key = [name for name in names if name in drawn]
     return Panel(f"{metric} against {across}", metric, _SIZE, draw, below, key=key)
 
 
@@ -115,12 +120,16 @@ def _draw_curve(axes: Axes, name: str, band: Band, style: Mapping[str, Any], tra
         axes.fill_between(tokens, lows, highs, color=color, alpha=0.18, linewidth=0)
     for token, low, high in ends if len(ends) == 1 else ():
         axes.plot((token, token), (low, high), color=color, transform=transform)
+    label: str | None = name
     for values, width in ((band.mean, 1.3), *((run, 0.45) for run in band.runs)):
         points = [(token, value) for token, value in zip(band.tokens, values, strict=True) if value is not None]
+        if not points:  # there is no mean where the runs logged at different numbers of tokens
+            continue
         look = {**style, "linewidth": width, "markersize": 2 + 2.2 * width, "transform": transform}
         look |= {"linestyle": ""} if len(points) == 1 else {}
         look |= {"marker": ""} if len(points) > _FEW else {}
-        axes.plot(*zip(*points, strict=True), **look, label=name if values is band.mean else None)
+        axes.plot(*zip(*points, strict=True), **look, label=label)
+        label = None  # the key names a curve once
 
 
 DRAWINGS.add(Drawing("curves", "learning curves", draw_curves, 3))
