@@ -113,6 +113,7 @@ def test_limits_have_room_and_round_ticks_that_are_told_apart() -> None:
 
 def test_numbers_are_short() -> None:
     assert [shorten(x, 3) for x in (0.0, 0.5, 1500.0, 2.5e6, 18.25e12)] == ["0", "0.5", "1.5k", "2.5M", "18.2T"]
+    assert [shorten(x, 2) for x in (2.9e11, 12.3e6)] == ["290G", "12M"]
 
 
 def test_series_differ_without_their_colors() -> None:

@@ -207,7 +207,8 @@ def shorten(value: float, digits: int) -> str:
     """A number as an axis shows it: 2.5M, 0.02, 18T."""
     for size, letter in _PREFIXES:
         if abs(value) >= size:
-            return f"{value / size:.{digits}g}{letter}"
+            scaled = value / size  # 290G, not 2.9e+02G
+            return f"{scaled:.0f}{letter}" if abs(scaled) >= 10**digits else f"{scaled:.{digits}g}{letter}"
     return f"{value:.4g}"
 
 
