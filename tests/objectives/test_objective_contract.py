@@ -108,7 +108,7 @@ def test_a_gradient_reaches_the_network_and_every_weight_of_the_heads_that_are_a
     batch = made.batch(list(range(8)))
     sum(made.objective(made.network, batch)[0].values()).backward()
     assert made.network.table_VD.grad is not None
-    for name, head in made.objective.asked(batch).items():
+    for name, head in made.objective.heads_of(batch).items():
         for key, weight in head.named_parameters():
             assert weight.grad is None or weight.grad.isfinite().all(), (name, key)
         weights = list(head.parameters())  # none if it asks another head

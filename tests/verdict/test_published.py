@@ -114,7 +114,7 @@ def test_the_verb_prints_the_list_or_one_table(capsys: pytest.CaptureFixture[str
     assert "from memory: 3 of 4 rows" in text
     assert "78.4" in text
     assert "arXiv 1904.09223" in text
-    with pytest.raises(UserError, match="one ID"):
+    with pytest.raises(UserError, match="unexpected extra argument"):
         published(["a", "b"])
 
 
