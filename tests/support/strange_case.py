@@ -25,8 +25,8 @@ class StrangeFile:
     kind: results, labels, tags, questions or corpus. files: {path below a folder: content}. config: a task's YAML
     mapping without its `path`. arguments: what a user would type besides the path. written: what the author meant.
     ambiguous: a careful person cannot know the meaning from the files, the config and the arguments, so that a refusal
-    is right and silence is not. why: the names of the variations. classes: the names of a task's classes, which YAML may
-    read as numbers. also: other readings that are as right.
+    is right and silence is not. why: the names of the variations. classes: the names of a task's classes, which YAML
+    may read as numbers. also: other readings that are as right.
     """
 
     kind: str

@@ -1,4 +1,4 @@
-"""Files as strangers have them, and what their authors meant: for `analysis/chaos.py --strange` and its test.
+"""Files as strangers have them, and what their authors meant: for `analysis/check_reading.py` and a test.
 
 Nothing here was written with a look at the code that reads such files.
 """

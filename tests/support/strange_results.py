@@ -37,6 +37,7 @@ class Draft:
     scales: list[float] = field(default_factory=list)  # factors of other right readings
     metric: str = "acc"
     flags: dict[str, str] = field(default_factory=dict)
+    other_spellings: dict[str, str] = field(default_factory=dict)  # of arms: {as in the file: as it is meant}
     plain_seeds: dict[str, str] = field(default_factory=dict)  # {as in the file: as it is meant}, where these differ
     ambiguous: bool = False
     suffix: str = "csv"
@@ -220,9 +221,20 @@ def numeric_arms(draw: random.Random, draft: Draft) -> None:
 
 
 def arms_that_are_equal_numbers(draw: random.Random, draft: Draft) -> None:
-    """`1` and `1.0`: two arms, or one that two scripts wrote?"""
+    """They share seeds, so that they cannot be one arm."""
     rename(draft, dict(zip(draft.arms[:2], draw.choice((("1", "1.0"), ("01", "1"), ("0.1", "0.10"))), strict=True)))
-    draft.ambiguous = True
+
+
+def one_arm_in_two_spellings(draw: random.Random, draft: Draft) -> None:
+    """The seeds after the first are spelled otherwise: nobody sees that in a blank or in composed letters, but `1` and
+    `1.0` may be two arms.
+    """
+    name, other = draw.choice((("wide", "wide "), ("\u00e9l\u00e8ve", "e\u0301le\u0300ve"), ("1", "1.0")))
+    rename(draft, {draft.arms[-1]: name})
+    first = draft.rows[0].seed
+    draft.rows = [replace(row, arm=other) if row.arm == name and row.seed != first else row for row in draft.rows]
+    draft.ambiguous |= name == "1"
+    draft.other_spellings = {other: name}
 
 
 def decomposed_names(draw: random.Random, draft: Draft) -> None:
@@ -308,11 +320,19 @@ def padded_seeds(draw: random.Random, draft: Draft) -> None:
 
 def one_arm_with_float_seeds(draw: random.Random, draft: Draft) -> None:
     """Two frames were concatenated, and one of them had a gap."""
-    draft.rows = [replace(row, seed=f"{row.seed}.0") if row.arm == draft.arms[-1] else row for row in draft.rows]
+    own = [draft.other_spellings.get(row.arm, row.arm) == draft.arms[-1] for row in draft.rows]
+    draft.rows = [
+        replace(row, seed=f"{row.seed}.0") if last else row for row, last in zip(draft.rows, own, strict=True)
+    ]
     draft.plain_seeds = {f"{seed}.0": str(seed) for seed in range(5)}
 
 
 # Values
+
+
+def values_of(draft: Draft, row: Row) -> dict[str, float]:
+    """{seed: value} of the arm that a row belongs to."""
+    return draft.written[draft.other_spellings.get(row.arm, row.arm)]
 
 
 def set_values(
@@ -329,7 +349,7 @@ def set_values(
     for number, row in enumerate(draft.rows):
         middle = (least + most) / 2
         value = draw.uniform(*((least, middle), (middle, most), (least, most))[min(number, 2)])
-        draft.written[row.arm][draft.plain_seeds.get(row.seed, row.seed)] = round(value, digits)
+        values_of(draft, row)[draft.plain_seeds.get(row.seed, row.seed)] = round(value, digits)
         row.value = spell(round(value, digits))
 
 
@@ -420,7 +440,7 @@ def percents_in_some_cells(draw: random.Random, draft: Draft) -> None:
 def percents_in_one_arm(draw: random.Random, draft: Draft) -> None:
     set_values(draw, draft, "acc", 0.7, 0.95, 4, "{:.4f}".format)
     for row in draft.rows:
-        if row.arm == draft.arms[1]:
+        if draft.other_spellings.get(row.arm, row.arm) == draft.arms[1]:
             row.value = f"{float(row.value) * 100:.2f}"
     draft.ambiguous = True
 
@@ -430,7 +450,7 @@ def diverged_runs(draw: random.Random, draft: Draft) -> None:
     set_values(draw, draft, metric, 0.7, 0.95, 4, "{:.4f}".format)
     row = draw.choice(draft.rows)
     row.value = spelled
-    draft.written[row.arm][draft.plain_seeds.get(row.seed, row.seed)] = float(spelled)
+    values_of(draft, row)[draft.plain_seeds.get(row.seed, row.seed)] = float(spelled)
 
 
 def high_precision(draw: random.Random, draft: Draft) -> None:
@@ -443,13 +463,13 @@ def high_precision(draw: random.Random, draft: Draft) -> None:
 def empty_cells(draw: random.Random, draft: Draft) -> None:
     row = draw.choice(draft.rows)
     row.value = draw.choice(NO_VALUE)
-    draft.written[row.arm][draft.plain_seeds.get(row.seed, row.seed)] = float("nan")
+    values_of(draft, row)[draft.plain_seeds.get(row.seed, row.seed)] = float("nan")
 
 
 def unshared_seeds(draw: random.Random, draft: Draft) -> None:
     row = draw.choice(draft.rows)
     draft.rows.remove(row)
-    del draft.written[row.arm][draft.plain_seeds.get(row.seed, row.seed)]
+    del values_of(draft, row)[draft.plain_seeds.get(row.seed, row.seed)]
 
 
 def a_row_twice(draw: random.Random, draft: Draft) -> None:
@@ -484,6 +504,19 @@ def logged_steps(draw: random.Random, draft: Draft) -> None:
 def steps_in_any_order(draw: random.Random, draft: Draft) -> None:
     logged_steps(draw, draft)
     draft.shuffled = True
+
+
+def steps_of_whole_rows(draw: random.Random, draft: Draft) -> None:
+    """Every row has a value and a step, such as 500, 1,000 and 1,500."""
+    spell = draw.choice((str, "{:,}".format, "{}.0".format, "{:.1e}".format))
+    earlier = [row.value for row in draft.rows]
+    rows = {(row.arm, row.seed, row.value): row for row in draft.rows}.values()
+    draft.rows = [
+        replace(row, value=row.value if step == 1500 else draw.choice(earlier), more={**row.more, "step": spell(step)})
+        for row in rows
+        for step in (500, 1000, 1500)
+    ]
+    draft.flags["--step"] = "step"
 
 
 def rows_of_two_splits(draw: random.Random, draft: Draft) -> None:
@@ -522,7 +555,8 @@ def two_arm_columns_that_join_alike(draw: random.Random, draft: Draft) -> None:
 def join_columns(draft: Draft, parts: dict[str, tuple[str, str]], baseline: str) -> None:
     """Name each arm in two columns; the command line joins them by a plus sign."""
     for row in draft.rows:
-        row.more = {"optimizer": parts[row.arm][0], "data": parts[row.arm][1], **row.more}
+        first, second = parts[draft.other_spellings.get(row.arm, row.arm)]
+        row.more = {"optimizer": first, "data": second, **row.more}
         row.arm = ""
     draft.written = {parts[str(arm)]: values for arm, values in draft.written.items()}
     draft.baseline = "+".join(parts[baseline])
@@ -609,8 +643,8 @@ def trailing_delimiters(draw: random.Random, draft: Draft) -> None:
 AXES = (
     (semicolons, sep_line, tabs, pipes, json_lines, nested_json_lines, all_cells_quoted),
     (
-        an_arm_named_as_no_value, boolean_arms, numeric_arms, arms_that_are_equal_numbers, decomposed_names,
-        names_that_only_look_alike, blanks_around_names, names_that_differ_in_a_blank, delimiters_in_names,
+        an_arm_named_as_no_value, boolean_arms, numeric_arms, arms_that_are_equal_numbers, one_arm_in_two_spellings,
+        decomposed_names, names_that_only_look_alike, blanks_around_names, names_that_differ_in_a_blank, delimiters_in_names,
         line_ends_in_names, foreign_names,
     ),
     (
@@ -625,8 +659,8 @@ AXES = (
     ),
     (empty_cells, unshared_seeds, a_row_twice, rows_that_contradict),
     (
-        logged_steps, steps_in_any_order, rows_of_two_splits, run_names, chart_export, two_arm_columns,
-        two_arm_columns_that_join_alike,
+        logged_steps, steps_in_any_order, steps_of_whole_rows, rows_of_two_splits, run_names, chart_export,
+        two_arm_columns, two_arm_columns_that_join_alike,
     ),
     (
         notes_with_line_ends, notes_with_quotes, configs, very_long_cells, other_metrics, an_index_without_a_name,
