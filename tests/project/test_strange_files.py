@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import functools
 import gzip
 import io
 import json
@@ -13,11 +14,13 @@ import pytest
 from strange_case import StrangeFile
 from strange_files import strange_files
 
-CASES = list(strange_files(5, 300))
+@functools.cache
+def drawn_cases() -> list[StrangeFile]:
+    return list(strange_files(5, 300))
 
 
 def of_kind(kind: str, *, clear: bool = False) -> Iterator[StrangeFile]:
-    return (case for case in CASES if case.kind == kind and not (clear and case.ambiguous))
+    return (case for case in drawn_cases() if case.kind == kind and not (clear and case.ambiguous))
 
 
 def decoded(content: bytes) -> str:
@@ -49,11 +52,11 @@ def rows_of(name: str, content: bytes) -> list[dict[str, object]]:
 
 
 def test_the_same_seed_gives_the_same_files() -> None:
-    assert [case.files for case in strange_files(5, 30)] == [case.files for case in CASES[:30]]
+    assert [case.files for case in strange_files(5, 30)] == [case.files for case in drawn_cases()[:30]]
 
 
 def test_every_kind_has_clear_and_ambiguous_files() -> None:
-    drawn = {(case.kind, case.ambiguous) for case in CASES}
+    drawn = {(case.kind, case.ambiguous) for case in drawn_cases()}
     assert drawn >= {(kind, flag) for kind in ("results", "labels", "tags", "questions") for flag in (False, True)}
     assert ("corpus", False) in drawn
 
