@@ -14,6 +14,7 @@ import pytest
 from strange_case import StrangeFile
 from strange_files import strange_files
 
+
 @functools.cache
 def drawn_cases() -> list[StrangeFile]:
     return list(strange_files(5, 300))
