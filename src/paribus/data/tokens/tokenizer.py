@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from functools import cached_property
 from itertools import accumulate, chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,8 +14,8 @@ from numpy.typing import NDArray
 
 from paribus.core.errors import UserError
 from paribus.core.files import write_json
-from paribus.data.tokens import words
 from paribus.data.tokens.vocabulary import Vocabulary
+from paribus.data.tokens.words import find_word_starts
 
 if TYPE_CHECKING:
     from tokenizers import Encoding
@@ -77,7 +76,7 @@ class Tokenizer:
             if list(row) != ids_T.tolist():
                 parts = self.texts([row[:end] for end in range(1, len(row) + 1)])
                 ends = list(accumulate((min(len(part), len(text)) for part in parts), max))
-                start_T = words.from_offsets(text, list(zip([0, *ends], ends, strict=False)))
+                start_T = find_word_starts([text], [list(zip([0, *ends], ends, strict=False))])
             starts.append(start_T)
         return starts
 
@@ -95,39 +94,8 @@ class Tokenizer:
         rows = [encoding.ids for encoding in encodings]
         length_S = np.fromiter(map(len, rows), np.int64, len(rows))
         ids_T = np.fromiter(chain.from_iterable(rows), np.uint32, int(length_S.sum()))
-        return EncodedSentences(ids_T, self._find_word_starts(sentences, encodings, length_S), length_S)
-
-    def _find_word_starts(
-        self, sentences: Sequence[str], encodings: Sequence[Encoding], length_S: NDArray[np.int64]
-    ) -> NDArray[np.uint8]:
-        """uint8 [T]: by the words of the pre-tokenizer; by characters in sentences whose words it does not separate."""
-        separates_text, separates_han = self._separates
-        joined = [not separates_text or (not separates_han and bool(words.HAN.search(text))) for text in sentences]
-        if not any(joined):
-            return words.from_word_ids(encodings, length_S, self._find_blanks(encodings))
-        starts = []
-        for at, encoding in enumerate(encodings):
-            if joined[at]:
-                starts.append(words.from_offsets(sentences[at], encoding.offsets))
-            else:
-                blank_T = self._find_blanks([encoding])
-                starts.append(words.from_word_ids([encoding], length_S[at : at + 1], blank_T))
-        return np.concatenate(starts)
-
-    def _find_blanks(self, encodings: Sequence[Encoding]) -> NDArray[np.bool_]:
-        """bool [T]: the token is white space alone, as byte-level tokens may be."""
-        blank_T: NDArray[np.bool_] = self._blank_V[list(chain.from_iterable(encoding.ids for encoding in encodings))]
-        return blank_T
-
-    @cached_property
-    def _blank_V(self) -> NDArray[np.bool_]:
-        texts = self.texts([[token] for token in range(self.vocabulary.size)])
-        return np.array([not text.strip() for text in texts], np.bool_)
-
-    @cached_property
-    def _separates(self) -> tuple[bool, bool]:
-        """Whether word ids separate (words from punctuation, Han characters)."""
-        return words.separates_words(self.backend, "one. two", 3), words.separates_words(self.backend, "中国", 2)
+        starts_T = find_word_starts(sentences, [encoding.offsets for encoding in encodings])
+        return EncodedSentences(ids_T, starts_T, length_S)
 
     def save(self, folder: Path) -> None:
         """Write what `transformers.AutoTokenizer` loads; it frames a text as [CLS] text [SEP]."""
