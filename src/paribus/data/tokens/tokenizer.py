@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from paribus.core.errors import UserError
 from paribus.core.files import write_json
 from paribus.data.tokens.vocabulary import Vocabulary
-from paribus.data.tokens.words import find_word_starts
+from paribus.data.tokens.words import count_letters, find_word_starts
 
 if TYPE_CHECKING:
     from tokenizers import Encoding
@@ -86,6 +86,22 @@ class Tokenizer:
         offsets = [offset for encoding in encodings for offset in encoding.offsets]
         return self._batch(sentences, encodings), np.array(offsets, np.int64).reshape(-1, 2)
 
+    def count_lost(self, sentences: Sequence[str]) -> tuple[int, int]:
+        """(letters that the model does not see, letters): dropped by the normalizer, or part of an unknown token."""
+        lost = total = 0
+        for text, encoding in zip(*self._encode(sentences), strict=True):
+            normalizer = self.backend.normalizer
+            letters = count_letters(text)[0]
+            seen = letters if normalizer is None else count_letters(normalizer.normalize_str(text))[0]
+            unknown = [
+                offset
+                for token, offset in zip(encoding.ids, encoding.offsets, strict=True)
+                if token == self.vocabulary.unk
+            ]
+            lost += max(0, letters - seen) + sum(count_letters(text[first:end])[0] for first, end in unknown)
+            total += letters
+        return lost, total
+
     def _encode(self, sentences: Sequence[str]) -> tuple[list[str], list[Encoding]]:
         read = [readable(sentence) for sentence in sentences]
         return read, self.backend.encode_batch(read, add_special_tokens=False)
@@ -149,6 +165,12 @@ def load_vocabulary(folder: Path) -> tuple[Vocabulary, str]:
     values = json.loads(path.read_text(encoding="utf-8"))
     name = values.pop("name")
     return Vocabulary(**{**values, "specials": tuple(values["specials"])}), name
+
+
+def splits_as_bert(folder: Path) -> bool:
+    """Whether the pre-tokenizer of a saved tokenizer is BERT's, whose words are those of `words`."""
+    content = json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))
+    return bool((content.get("pre_tokenizer") or {}).get("type") == "BertPreTokenizer")
 
 
 def frame(backend: Backend, cls: str, sep: str) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from itertools import chain
 
 import numpy as np
@@ -17,7 +18,9 @@ from numpy.typing import NDArray
 
 HAN_RANGES = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002fa1f"
 HAN = re.compile(f"[{HAN_RANGES}]")
+SEMANTICS = 2  # raised when another character starts a word; 1: where the pre-tokenizer said so
 SYMBOLS = "$+<=>^`|~"  # of ASCII; with the Unicode categories P* these are the punctuation marks
+STRIPPED = ("LATIN ", "GREEK ")  # scripts whose accents a tokenizer may drop: the word stays readable
 _UNKNOWN, _SPACE, _LETTER, _ALONE, _MARK = range(5)  # a mark stays with the character before it
 _kind_C = np.zeros(0x110000, np.uint8)  # of each code point that was seen
 
@@ -95,3 +98,32 @@ def _find_kind(character: str) -> int:
     if category[0] == "M" or category == "Cf":
         return _MARK
     return _ALONE if HAN.match(character) or character in SYMBOLS or category[0] == "P" else _LETTER
+
+
+def count_letters(text: str) -> tuple[int, int]:
+    """(letters and the marks that belong to them, these marks alone).
+
+    Accents on Latin and Greek letters do not count. In other scripts marks are vowels (Hindi, Arabic, Hebrew), or make
+    another letter (Cyrillic).
+    """
+    if text.isascii():
+        return sum(map(str.isalpha, text)), 0
+    letters = marks = 0
+    carrier = False  # whether the letter before keeps its marks
+    for character in unicodedata.normalize("NFD", text):
+        kind = _find_category(character)
+        if kind == "M":
+            marks += carrier
+        else:
+            letters += kind in "LS"
+            carrier = kind == "L"
+    return letters + marks, marks
+
+
+@lru_cache(maxsize=1 << 16)
+def _find_category(character: str) -> str:
+    """L: a letter, S: one of a script whose accents may be stripped, M: a mark, and - for the rest."""
+    category = unicodedata.category(character)[0]
+    if category == "L" and unicodedata.name(character, "").startswith(STRIPPED):
+        return "S"
+    return category if category in "LM" else "-"
