@@ -6,9 +6,11 @@ import os
 import pickle
 import subprocess
 import sys
+import unicodedata
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,7 +19,7 @@ from stories import story
 from paribus.core.config import compose
 from paribus.core.errors import UserError
 from paribus.data.tokens import words
-from paribus.data.tokens.pretrained import Pretrained
+from paribus.data.tokens.pretrained import Pretrained, wrap
 from paribus.data.tokens.tokenizer import Tokenizer, load_vocabulary
 from paribus.data.tokens.trained import BPE, Trained, Unigram, WordPiece
 
@@ -92,12 +94,80 @@ def test_all_kinds_cut_the_same_words(trained: dict[str, Tokenizer], parts: list
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_word_ids_agree_with_offsets(kind: str, trained: dict[str, Tokenizer]) -> None:
+def test_words_are_those_of_our_pre_tokenizers(kind: str, trained: dict[str, Tokenizer]) -> None:
     tokenizer = trained[kind]
     for text in TEXTS[-6:]:
-        offsets = tokenizer.backend.encode(text, add_special_tokens=False).offsets
-        by_offsets = words.from_offsets(text, offsets)
-        assert by_offsets.tolist() == tokenizer.encode([text])[0][1].tolist()
+        encoding = tokenizer.backend.encode(text, add_special_tokens=False)
+        numbers = np.array([-1, *encoding.word_ids])
+        assert tokenizer.encode([text])[0][1].tolist() == (np.diff(numbers) != 0).astype(int).tolist()
+
+
+@st.composite
+def spaced_words(draw: st.DrawFn) -> list[str]:
+    """Words of several scripts with marks and digits, none of which a space, a mark or a Han character ends."""
+    bases = draw(st.sampled_from(["नदकिे", "பெரிய", "שלום", "كتاب", "abcéü", "Ωσία", "реки", "x1h20"]))
+    marks = draw(st.sampled_from(["", "\u0301", "\u093f\u0902", "\u05b8\u05c1", "\u0650", "\u200d", "\ufe0f", "7"]))
+    letters = st.sampled_from(bases).filter(lambda c: unicodedata.category(c)[0] != "M")
+    word = st.lists(letters, min_size=1, max_size=4).map(lambda parts: "".join(part + marks for part in parts))
+    return draw(st.lists(word, min_size=1, max_size=6))
+
+
+@settings(max_examples=150, deadline=None)
+@given(spaced_words())
+def test_a_foreign_byte_level_tokenizer_cuts_no_word(foreign: Tokenizer, parts: list[str]) -> None:
+    """Its pre-tokenizer is GPT-2's, which ends words at marks and digits; white space alone separates these."""
+    for text in (" ".join(parts), unicodedata.normalize("NFD", " ".join(parts))):
+        assert int(foreign.encode([text])[0][1].sum()) == len(parts)
+        assert words_of(foreign, text) == text.split(" ")
+
+
+@pytest.fixture(scope="module")
+def foreign() -> Tokenizer:
+    from tokenizers import Tokenizer as Backend
+    from tokenizers import decoders, models, pre_tokenizers, trainers
+    from transformers import PreTrainedTokenizerFast
+
+    backend = Backend(models.BPE())
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    backend.decoder = decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    backend.train_from_iterator(TEXTS, trainers.BpeTrainer(vocab_size=400, initial_alphabet=alphabet))
+    return wrap(PreTrainedTokenizerFast(tokenizer_object=backend, pad_token="<pad>"))
+
+
+def test_a_mark_that_a_normalizer_drops_starts_no_word_and_hides_none(trained: dict[str, Tokenizer]) -> None:
+    for text in ("\u200b\u0301Sailor old", "x\u00ad\u0301y z", "'\u0301a b", "\ufefffirst second"):
+        assert int(trained["wordpiece"].encode([text])[0][1].sum()) == (3 if "'" in text else 2), text
+
+
+@pytest.mark.parametrize(
+    ("text", "seen"),
+    [
+        ("नदी के किनारे पेड़", "नदी के किनारे पेड़"),
+        ("Мой Йод, ёлка", "мой йод, ёлка"),
+        ("Élève Ώρα Ünïté и мой", "eleve ωρα unite и мой"),
+        ("שָׁלוֹם كِتَاب é1\u0301", "שָׁלוֹם كِتَاب e1"),
+    ],
+)
+def test_accents_of_latin_and_greek_letters_alone_are_stripped(text: str, seen: str, tmp_path: Path) -> None:
+    tokenizer = WordPiece(90).build([*TEXTS, *[text] * 20], tmp_path)
+    assert tokenizer.backend.normalizer is not None
+    nfc = unicodedata.normalize("NFC", seen)
+    assert tokenizer.backend.normalizer.normalize_str(text) == nfc
+    assert tokenizer.backend.normalizer.normalize_str(unicodedata.normalize("NFD", text)) == nfc
+
+
+def test_a_text_of_latin_and_greek_letters_has_berts_normalizer(tmp_path: Path) -> None:
+    tokenizer = WordPiece(70).build([*TEXTS[:9], "é naïve Ώρα ❤️ 1️⃣ ¹"] * 9, tmp_path)
+    assert type(tokenizer.backend.normalizer).__name__ == "BertNormalizer"
+
+
+def test_lost_letters(trained: dict[str, Tokenizer], tmp_path: Path) -> None:
+    berts = trained["wordpiece"]  # trained on English and Han characters: other letters are unknown
+    assert berts.count_lost(["the old sailor", "élève"]) == (0, 17)
+    assert berts.count_lost(["мой old"]) == (5, 7)  # й has a mark, which counts
+    lost, letters = trained["bpe"].count_lost(["नदी के", "мой"])
+    assert (lost, letters) == (0, 9)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -130,6 +200,7 @@ def test_a_word_has_the_same_pieces_at_the_start_and_inside(kind: str, trained: 
 
 TRAIN = """
 import sys
+import unicodedata
 from pathlib import Path
 from test_tokenizer import KINDS, SIZES, TEXTS
 for kind, size in SIZES.items():

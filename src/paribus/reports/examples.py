@@ -17,6 +17,7 @@ from paribus.core.console import say
 from paribus.core.errors import UserError
 from paribus.corruption.collators.text_to_text import IGNORED, written_rows
 from paribus.corruption.examples import ROWS, Examples, Measured
+from paribus.corruption.masking.units import word_starts
 from paribus.corruption.views.view import real_tokens
 from paribus.data.sequences import Sequences, Text, Views
 
@@ -75,13 +76,23 @@ def _chunks(rows: np.ndarray[Any, Any]) -> Iterator[np.ndarray[Any, Any]]:
 
 def _report(examples: Examples, tokenizer: Tokenizer, rows: np.ndarray[Any, Any], epoch: int) -> dict[str, Any]:
     """The measured rates of these rows, and the special tokens by name."""
-    total, vocabulary = Measured(examples.collator), examples.vocabulary
+    total, vocabulary, words = Measured(examples.collator), examples.vocabulary, 0
     for chunk in _chunks(rows):
-        total.add(examples.batch(epoch, chunk), vocabulary)
+        views = examples.views(epoch, chunk)
+        total.add(examples.collator.pack(views, vocabulary), vocabulary)
+        words += int(np.count_nonzero(word_starts(views.text)))
     names = {str(tokenizer.backend.id_to_token(special)): int(special) for special in vocabulary.specials}
     counts = {name: int(total.counts[name]) for name in COUNTS if name in total.counts}
     objective = {} if examples.corruption.targets is None else {"objective": examples.corruption.name}
-    return {**objective, "examples": len(rows), "epoch": epoch, **total.rates(), **counts, "special_tokens": names}
+    return {
+        **objective,
+        "examples": len(rows),
+        "epoch": epoch,
+        **total.rates(),
+        **counts,
+        "words": words,
+        "special_tokens": names,
+    }
 
 
 def _draw_rows(

@@ -21,16 +21,17 @@ from paribus.data.annotators import Annotator
 from paribus.data.corpus.document import Corpus, Document
 from paribus.data.corpus.sentences import Splitter
 from paribus.data.corpus.splits import Fingerprint, fingerprint, split_documents
-from paribus.data.tokens import annotation, store
+from paribus.data.tokens import annotation, store, words
 from paribus.data.tokens.pretrained import Pretrained
 from paribus.data.tokens.store import GOLDEN, TokenStore
-from paribus.data.tokens.tokenizer import Tokenizer, load_vocabulary
+from paribus.data.tokens.tokenizer import Tokenizer, load_vocabulary, splits_as_bert
 from paribus.data.tokens.trained import Trained
 from paribus.data.tokens.vocabulary import Vocabulary
 
 Source = Trained | Pretrained  # what makes a tokenizer
 
 COUNTED = 1 << 22  # tokens counted at a time
+NOTICED = 0.001  # a share of letters lost that is said
 LONGEST_WORD = 10_000  # characters of a word that a tokenizer is trained on
 
 
@@ -107,6 +108,7 @@ class Plan:
             "tokenizer": hashlib.sha256((self.tokenizer_folder / "tokenizer.json").read_bytes()).hexdigest()[:16],
             "semantics": store.SEMANTICS,
             **({"dropped": self.text.dropped} if self.text.dropped else {}),
+            **({} if self.source.trained or splits_as_bert(self.tokenizer_folder) else {"words": words.SEMANTICS}),
         }
 
     @cached_property
@@ -202,6 +204,9 @@ def prepare(
         raise UserError(
             "the train and the validation text of the corpus are the same", "give other text to one of them"
         )
+    if (lost := stores["train"].lost) > NOTICED:
+        where = "such as marks and unknown characters; see what it reads with `paribus show`"
+        say(f"the tokenizer loses {100 * lost:.1f}% of the letters of the text, {where}")
     data = Data(stores, plan.tokenizer_folder, {**plan.plain, "tokens": counts})
     if annotator is not None:
         for split in ("train", "validation"):

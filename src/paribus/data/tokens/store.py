@@ -25,6 +25,7 @@ SEMANTICS = 1  # raised when the same text and tokenizer give another store
 BATCH = 400_000  # characters encoded at once; bounds the memory of a build
 LONGEST = 100_000  # characters of a sentence; a longer one is several, cut at spaces
 FILES = ("ids", "word_start", "sentence_start", "document_start")
+LOST = 200  # sentences in each batch whose lost letters are counted
 SPANS = "spans.bin"  # in a separate folder
 GOLDEN = 0.6180339887498949  # multiples of it modulo 1 spread evenly, however many are taken
 
@@ -85,6 +86,11 @@ class TokenStore:
         """Characters of the sentences, before the tokenizer normalizes them."""
         return int(self.meta["characters"])
 
+    @property
+    def lost(self) -> float:
+        """The share of the letters that the model does not see, of a sample of sentences."""
+        return float(self.meta.get("lost", 0.0))
+
     def _map(self, name: str, dtype: str, count: int) -> Array:
         return _map_file(self.folder / f"{name}.bin", dtype, count)
 
@@ -111,6 +117,8 @@ class _Writer:
     documents: int = 0
     characters: int = 0
     open_document: int = -1
+    lost: int = 0  # letters that the tokenizer does not show, of `letters` that were looked at
+    letters: int = 0
 
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True)
@@ -138,7 +146,8 @@ class _Writer:
         for file in self.files.values():
             file.close()
         counts = {name: getattr(self, name) for name in ("tokens", "sentences", "documents", "characters")}
-        write_json(self.folder / "meta.json", {**counts, "dtype": np.dtype(self.dtype).name})
+        lost = round(self.lost / self.letters, 4) if self.letters else 0.0
+        write_json(self.folder / "meta.json", {**counts, "dtype": np.dtype(self.dtype).name, "lost": lost})
 
     def _write(self, name: str, values: Array) -> None:
         self.files[name].write(values.tobytes())
@@ -168,6 +177,8 @@ def build(
         for part, batch in _encode_parts(parts(documents, splitter), tokenizer):
             writer = writers.get(part.split) or writers.setdefault(part.split, _Writer(work / part.split, dtype))
             writer.add(batch, np.array(part.document_S, np.int64), part.characters)
+            lost, letters = tokenizer.count_lost(part.sentences[:: max(1, len(part.sentences) // LOST)])
+            writer.lost, writer.letters = writer.lost + lost, writer.letters + letters
             progress.update(part.characters)
         for writer in writers.values():
             writer.close()

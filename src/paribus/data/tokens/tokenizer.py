@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from functools import cached_property
 from itertools import accumulate, chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,8 +14,8 @@ from numpy.typing import NDArray
 
 from paribus.core.errors import UserError
 from paribus.core.files import write_json
-from paribus.data.tokens import words
 from paribus.data.tokens.vocabulary import Vocabulary
+from paribus.data.tokens.words import count_letters, find_word_starts
 
 if TYPE_CHECKING:
     from tokenizers import Encoding
@@ -77,7 +76,7 @@ class Tokenizer:
             if list(row) != ids_T.tolist():
                 parts = self.texts([row[:end] for end in range(1, len(row) + 1)])
                 ends = list(accumulate((min(len(part), len(text)) for part in parts), max))
-                start_T = words.from_offsets(text, list(zip([0, *ends], ends, strict=False)))
+                start_T = find_word_starts([text], [list(zip([0, *ends], ends, strict=False))])
             starts.append(start_T)
         return starts
 
@@ -87,6 +86,22 @@ class Tokenizer:
         offsets = [offset for encoding in encodings for offset in encoding.offsets]
         return self._batch(sentences, encodings), np.array(offsets, np.int64).reshape(-1, 2)
 
+    def count_lost(self, sentences: Sequence[str]) -> tuple[int, int]:
+        """(letters that the model does not see, letters): dropped by the normalizer, or part of an unknown token."""
+        lost = total = 0
+        for text, encoding in zip(*self._encode(sentences), strict=True):
+            normalizer = self.backend.normalizer
+            letters = count_letters(text)[0]
+            seen = letters if normalizer is None else count_letters(normalizer.normalize_str(text))[0]
+            unknown = [
+                offset
+                for token, offset in zip(encoding.ids, encoding.offsets, strict=True)
+                if token == self.vocabulary.unk
+            ]
+            lost += max(0, letters - seen) + sum(count_letters(text[first:end])[0] for first, end in unknown)
+            total += letters
+        return lost, total
+
     def _encode(self, sentences: Sequence[str]) -> tuple[list[str], list[Encoding]]:
         read = [readable(sentence) for sentence in sentences]
         return read, self.backend.encode_batch(read, add_special_tokens=False)
@@ -95,39 +110,8 @@ class Tokenizer:
         rows = [encoding.ids for encoding in encodings]
         length_S = np.fromiter(map(len, rows), np.int64, len(rows))
         ids_T = np.fromiter(chain.from_iterable(rows), np.uint32, int(length_S.sum()))
-        return EncodedSentences(ids_T, self._find_word_starts(sentences, encodings, length_S), length_S)
-
-    def _find_word_starts(
-        self, sentences: Sequence[str], encodings: Sequence[Encoding], length_S: NDArray[np.int64]
-    ) -> NDArray[np.uint8]:
-        """uint8 [T]: by the words of the pre-tokenizer; by characters in sentences whose words it does not separate."""
-        separates_text, separates_han = self._separates
-        joined = [not separates_text or (not separates_han and bool(words.HAN.search(text))) for text in sentences]
-        if not any(joined):
-            return words.from_word_ids(encodings, length_S, self._find_blanks(encodings))
-        starts = []
-        for at, encoding in enumerate(encodings):
-            if joined[at]:
-                starts.append(words.from_offsets(sentences[at], encoding.offsets))
-            else:
-                blank_T = self._find_blanks([encoding])
-                starts.append(words.from_word_ids([encoding], length_S[at : at + 1], blank_T))
-        return np.concatenate(starts)
-
-    def _find_blanks(self, encodings: Sequence[Encoding]) -> NDArray[np.bool_]:
-        """bool [T]: the token is white space alone, as byte-level tokens may be."""
-        blank_T: NDArray[np.bool_] = self._blank_V[list(chain.from_iterable(encoding.ids for encoding in encodings))]
-        return blank_T
-
-    @cached_property
-    def _blank_V(self) -> NDArray[np.bool_]:
-        texts = self.texts([[token] for token in range(self.vocabulary.size)])
-        return np.array([not text.strip() for text in texts], np.bool_)
-
-    @cached_property
-    def _separates(self) -> tuple[bool, bool]:
-        """Whether word ids separate (words from punctuation, Han characters)."""
-        return words.separates_words(self.backend, "one. two", 3), words.separates_words(self.backend, "中国", 2)
+        starts_T = find_word_starts(sentences, [encoding.offsets for encoding in encodings])
+        return EncodedSentences(ids_T, starts_T, length_S)
 
     def save(self, folder: Path) -> None:
         """Write what `transformers.AutoTokenizer` loads; it frames a text as [CLS] text [SEP]."""
@@ -181,6 +165,12 @@ def load_vocabulary(folder: Path) -> tuple[Vocabulary, str]:
     values = json.loads(path.read_text(encoding="utf-8"))
     name = values.pop("name")
     return Vocabulary(**{**values, "specials": tuple(values["specials"])}), name
+
+
+def splits_as_bert(folder: Path) -> bool:
+    """Whether the pre-tokenizer of a saved tokenizer is BERT's, whose words are those of `words`."""
+    content = json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))
+    return bool((content.get("pre_tokenizer") or {}).get("type") == "BertPreTokenizer")
 
 
 def frame(backend: Backend, cls: str, sep: str) -> None:

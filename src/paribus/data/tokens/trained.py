@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from paribus.core.errors import UserError
 from paribus.core.settings import within
 from paribus.data.tokens.tokenizer import Tokenizer, assemble, readable
-from paribus.data.tokens.words import HAN_RANGES, SYMBOLS
+from paribus.data.tokens.words import HAN_RANGES, SYMBOLS, count_letters
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer as Backend
@@ -28,6 +28,7 @@ BYTES = 256
 _ALONE = rf"\p{{P}}{re.escape(SYMBOLS)}{HAN_RANGES}"  # a word by itself
 _BYTE_WORDS = rf" ?[^\s{_ALONE}]+| ?[{_ALONE}]|\s+(?!\S)|\s+"
 _MARKS = rf"▁?[{_ALONE}]"
+_ACCENTS = r"(?<=[\p{Latin}\p{Greek}]|[^\p{L}\p{M}])\p{Mn}+|^\p{Mn}+"  # all but those of other scripts' letters
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,12 @@ class Trained(ABC):
 class WordPiece(Trained):
     """BERT's tokenizer (arXiv 1810.04805): pieces that continue a word are marked, merged by frequency as in BPE.
 
-    alphabet: how many characters are kept, the most frequent first, at most half of the vocabulary; others are [UNK].
+    Args:
+        lowercase: as BERT's uncased models: letters are small and have no accents. If the text has letters of other
+            scripts with marks, only Latin and Greek letters lose theirs: BERT's rule would turn Hindi vowels into
+            nothing, and й into и.
+        alphabet: how many characters are kept, the most frequent first, at most half of the vocabulary; others are
+            [UNK].
     """
 
     lowercase: bool = True
@@ -104,26 +110,34 @@ class WordPiece(Trained):
 
     def _train(self, texts: Texts) -> Backend:
         specials = list(self.roles.values())
-        characters = most_frequent(self._empty({}), texts, limit_alphabet(self.alphabet, self))
-        tails = sorted(token for token in self._fit(texts, specials, characters, 0) if token.startswith("##"))
-        vocabulary = self._fit(texts, specials + tails, characters, self.vocab_size)
-        return self._empty(vocabulary)
+        keep_marks = self.lowercase and any(count_letters(text)[1] for text in texts if not text.isascii())
+        characters = most_frequent(self._empty({}, keep_marks), texts, limit_alphabet(self.alphabet, self))
+        pieces = self._fit(texts, specials, characters, 0, keep_marks)
+        tails = sorted(token for token in pieces if token.startswith("##"))
+        vocabulary = self._fit(texts, specials + tails, characters, self.vocab_size, keep_marks)
+        return self._empty(vocabulary, keep_marks)
 
-    def _empty(self, vocabulary: dict[str, int]) -> Backend:
+    def _empty(self, vocabulary: dict[str, int], keep_marks: bool) -> Backend:
+        from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers
         from tokenizers import Tokenizer as Backend
-        from tokenizers import decoders, models, normalizers, pre_tokenizers
 
         backend = Backend(models.WordPiece(vocabulary, unk_token=self.roles["unk"], max_input_chars_per_word=100))
         backend.normalizer = normalizers.BertNormalizer(lowercase=self.lowercase)
+        if keep_marks:
+            strip = normalizers.Replace(Regex(_ACCENTS), "")
+            plain = normalizers.BertNormalizer(lowercase=True, strip_accents=False)
+            backend.normalizer = normalizers.Sequence([normalizers.NFD(), strip, normalizers.NFC(), plain])
         backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
         backend.decoder = decoders.WordPiece()
         return backend
 
-    def _fit(self, texts: Texts, specials: list[str], characters: list[str], size: int) -> dict[str, int]:
+    def _fit(
+        self, texts: Texts, specials: list[str], characters: list[str], size: int, keep_marks: bool
+    ) -> dict[str, int]:
         """Train with the continuing characters among `specials`: else their ids, and so all ties, come by chance."""
         from tokenizers.trainers import WordPieceTrainer
 
-        backend = self._empty({})
+        backend = self._empty({}, keep_marks)
         trainer = WordPieceTrainer(
             vocab_size=size,
             special_tokens=specials,

@@ -1,73 +1,129 @@
-"""Finds where words start, from what the tokenizer reports and never from how a token looks.
+"""Finds where words start, from the characters that each token covers and never from how a token looks.
 
-A word is what BERT's basic tokenizer calls one: it is between white space, and a punctuation mark or a Han
-character is a word by itself.
+A word is what white space, punctuation marks and Han characters bound: letters and digits stay together, and so do a
+character and its marks (as in UAX #29). A punctuation mark or a Han character is a word by itself, as in BERT's basic
+tokenizer. The words of a pre-tokenizer are not used: GPT-2's ends a word at a combining mark and at a digit.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import chain
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from tokenizers import Encoding, Tokenizer
-
 HAN_RANGES = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002fa1f"
 HAN = re.compile(f"[{HAN_RANGES}]")
+SEMANTICS = 2  # raised when another character starts a word; 1: where the pre-tokenizer said so
 SYMBOLS = "$+<=>^`|~"  # of ASCII; with the Unicode categories P* these are the punctuation marks
-_SPACE, _LETTER, _ALONE = range(3)
+STRIPPED = ("LATIN ", "GREEK ")  # scripts whose accents a tokenizer may drop: the word stays readable
+_UNKNOWN, _SPACE, _LETTER, _ALONE, _MARK = range(5)  # a mark stays with the character before it
+_kind_C = np.zeros(0x110000, np.uint8)  # of each code point that was seen
+
+Offsets = Sequence[tuple[int, int]]
 
 
-def from_word_ids(
-    encodings: Sequence[Encoding], length_S: NDArray[np.int64], blank_T: NDArray[np.bool_]
-) -> NDArray[np.uint8]:
-    """uint8 [T] over all sentences: 1 if the number of the pre-tokenizer's word changes or a sentence starts.
-
-    blank_T: the token is white space alone; it starts the word that follows it.
-    """
-    words = chain.from_iterable(encoding.word_ids for encoding in encodings)
-    word_T = np.fromiter(words, np.int64, int(length_S.sum()))
-    start_T = np.ones(len(word_T), np.uint8)
-    start_T[1:] = (word_T[1:] != word_T[:-1]) & ~blank_T[:-1]
-    first_S = np.cumsum(length_S) - length_S
-    start_T[first_S[length_S > 0]] = 1
-    return start_T
-
-
-def from_offsets(text: str, offsets: Sequence[tuple[int, int]]) -> NDArray[np.uint8]:
-    """uint8 [T] of one sentence: 1 if the first visible character of a token starts a word of the text.
+def find_word_starts(sentences: Sequence[str], offsets: Sequence[Offsets]) -> NDArray[np.uint8]:
+    """uint8 [T] over the tokens of all sentences: 1 if the first visible character of a token starts a word.
 
     A token of only white space starts the word that follows it. A token inside a character (bytes) starts none.
+
+    Args:
+        offsets: of each sentence, the characters that each token covers (first, end).
     """
-    kinds = [_classify(character) for character in text]
-    starts, done, opened = [], 0, False
-    for begin, end in offsets:
-        at = begin
-        while at < end and kinds[at] == _SPACE:
-            at += 1
-        blank = at == end
-        starts_word = blank or (at >= done and (at == 0 or kinds[at] == _ALONE or kinds[at - 1] != _LETTER))
-        starts.append(not opened and starts_word)
-        opened, done = blank and (opened or starts[-1]), max(done, end)
-    return np.array(starts, np.uint8)
+    text, length_S = "".join(sentences), _count(sentences)
+    tokens_S, total = _count(offsets), len(text)
+    if not int(tokens_S.sum()):
+        return np.zeros(0, np.uint8)
+    base_S = np.cumsum(length_S) - length_S  # where each sentence begins in the text
+    base_T = np.repeat(base_S, tokens_S)
+    span_T2 = np.fromiter(chain.from_iterable(chain.from_iterable(offsets)), np.int64).reshape(-1, 2) + base_T[:, None]
+    begin_T, end_T = span_T2.T
+
+    kind_C = _classify(text)
+    place_C = np.arange(total)
+    opened_C = np.zeros(total + 2, np.int64)  # how many words start before a character
+    opened_C[1:-1] = np.cumsum(_find_openings(kind_C, place_C, base_S[length_S > 0]))
+    opened_C[-1] = opened_C[-2]
+    visible_C = np.append(np.where(kind_C == _SPACE, total, place_C), total)
+    next_C = np.minimum.accumulate(visible_C[::-1])[::-1]  # the next character that is not white space
+
+    at_T = next_C[begin_T]
+    blank_T = at_T >= end_T
+    first_T = np.zeros(len(at_T), np.bool_)
+    first_T[(np.cumsum(tokens_S) - tokens_S)[tokens_S > 0]] = True
+    done_T = np.maximum(np.maximum.accumulate(np.append(0, end_T[:-1])), base_T)  # how far the tokens before reach
+    # a normalizer may have removed the character that a word starts with, such as a mark
+    start_T = blank_T | first_T | ((at_T >= done_T) & (opened_C[at_T + 1] > opened_C[done_T]))
+    start_T[1:] &= ~blank_T[:-1] | first_T[1:]
+    return start_T.astype(np.uint8)
+
+
+def _count(parts: Iterable[Sequence[object]]) -> NDArray[np.int64]:
+    return np.fromiter(map(len, parts), np.int64)
+
+
+def _find_openings(
+    kind_C: NDArray[np.uint8], place_C: NDArray[np.int64], base_S: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    """bool [C]: a word starts at the character. base_S: where sentences begin."""
+    border_C = np.zeros(len(kind_C), np.bool_)  # nothing of a word is before the character
+    border_C[base_S] = True
+    border_C[1:] |= kind_C[:-1] == _SPACE
+    carrier_C = np.maximum.accumulate(np.where((kind_C != _MARK) | border_C, place_C, 0))  # of a mark, what it is on
+    carried_C = np.where(kind_C[carrier_C] == _MARK, _LETTER, kind_C[carrier_C])  # one after a space is its own letter
+    after_C = np.append(_SPACE, carried_C[:-1]) != _LETTER
+    opens_C: NDArray[np.bool_] = border_C | ((kind_C == _ALONE) | ((kind_C == _LETTER) & after_C))
+    return opens_C & (kind_C != _SPACE)
+
+
+def _classify(text: str) -> NDArray[np.uint8]:
+    code_C = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+    kind_C = _kind_C[code_C]
+    if not kind_C.all():
+        for code in np.unique(code_C[kind_C == _UNKNOWN]).tolist():
+            _kind_C[code] = _find_kind(chr(code))
+        kind_C = _kind_C[code_C]
+    return kind_C
+
+
+def _find_kind(character: str) -> int:
+    if character.isspace() or character == "▁":
+        return _SPACE
+    category = unicodedata.category(character)
+    if category[0] == "M" or category == "Cf":
+        return _MARK
+    return _ALONE if HAN.match(character) or character in SYMBOLS or category[0] == "P" else _LETTER
+
+
+def count_letters(text: str) -> tuple[int, int]:
+    """(letters and the marks that belong to them, these marks alone).
+
+    Accents on Latin and Greek letters do not count. In other scripts marks are vowels (Hindi, Arabic, Hebrew), or make
+    another letter (Cyrillic).
+    """
+    if text.isascii():
+        return sum(map(str.isalpha, text)), 0
+    letters = marks = 0
+    carrier = False  # whether the letter before keeps its marks
+    for character in unicodedata.normalize("NFD", text):
+        kind = _find_category(character)
+        if kind == "M":
+            marks += carrier
+        else:
+            letters += kind in "LS"
+            carrier = kind == "L"
+    return letters + marks, marks
 
 
 @lru_cache(maxsize=1 << 16)
-def _classify(character: str) -> int:
-    if character.isspace() or character == "▁":
-        return _SPACE
-    alone = HAN.match(character) or character in SYMBOLS or unicodedata.category(character)[0] == "P"
-    return _ALONE if alone else _LETTER
-
-
-def separates_words(backend: Tokenizer, text: str, parts: int) -> bool:
-    """Whether the pre-tokenizer makes exactly `parts` words of a text, so that its word ids can be trusted."""
-    ids: list[Any] = backend.encode(text, add_special_tokens=False).word_ids
-    return None not in ids and len(set(ids)) == parts
+def _find_category(character: str) -> str:
+    """L: a letter, S: one of a script whose accents may be stripped, M: a mark, and - for the rest."""
+    category = unicodedata.category(character)[0]
+    if category == "L" and unicodedata.name(character, "").startswith(STRIPPED):
+        return "S"
+    return category if category in "LM" else "-"
