@@ -351,7 +351,7 @@ def measure(plan: Plan, simulations: int, random: Any) -> dict[str, Any]:
     if lent[1]:
         entry["lent"] = {"covered": lent[0], "intervals": lent[1]}
     if plan.name == PLANTED:
-        formula = power([Route(plan.effects["a"])], 1.0, plan.seeds)
+        formula = power([Route(plan.effects["a"])], 1.0 / math.sqrt(plan.seeds), plan.seeds - 1)
         entry |= {"effect": plan.effects["a"], "decided": decided, "power": round(decided / intervals, 4)}
         entry["formula"] = round(formula, 4)
     if plan.most is not None or plan.by_hand is not None:

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from paribus.verdict.resampling import bca, compare_order, kendall
-from paribus.verdict.statistics import tost
+from paribus.verdict.statistics import average, tost
 
 RANDOM = np.random.default_rng(4)
 
@@ -57,7 +57,7 @@ def test_our_order_beside_the_papers() -> None:
 
 def test_tost_is_two_t_tests() -> None:
     values = RANDOM.normal(0.1, 0.3, 12)
-    found = tost(values.tolist(), 0.4)
+    found = tost(average(values.tolist()), 0.4)
     assert found is not None
     sides = (
         stats.ttest_1samp(values, -0.4, alternative="greater").pvalue,
@@ -65,5 +65,5 @@ def test_tost_is_two_t_tests() -> None:
     )
     assert found.p == pytest.approx(max(sides))
     assert (found.p < 0.05) == (found.ci_low > -0.4 and found.ci_high < 0.4)
-    assert tost([0.1], 0.4) is None
-    assert tost([0.1, 0.1], 0.4) is None
+    assert tost(average([0.1]), 0.4) is None
+    assert tost(average([0.1, 0.1]), 0.4) is None

@@ -208,7 +208,7 @@ def test_what_the_control_lacks_is_said() -> None:
 def test_a_claim_is_one_conjunction() -> None:
     """Reproduced on two columns at the claim's own level; contradicted by one of them at half of it."""
     pair = [contrast(BORDERLINE), contrast(BORDERLINE, column="t/accuracy")]
-    found, own = rule([pair])[0], pair[0].paired.p
+    found, own = rule([pair])[0], pair[0].difference.p
     assert (found.verdict, found.p) == ("reproduced", pytest.approx(own))
     turned = rule([[contrast([-x for x in BORDERLINE]), other(1)]])[0]
     assert (turned.verdict, turned.p) == ("undecided", pytest.approx(2.0 * (own or 0.0)))

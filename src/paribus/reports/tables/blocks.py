@@ -241,7 +241,7 @@ def _format_difference(table: Table, paired: Difference | None, column: str) -> 
     text = format_number(table, column, paired.difference, 1, sign=True)
     text += format_interval(table, column, paired.ci_low, paired.ci_high, 1)
     p = "" if paired.p is None else f" p={format_p(paired.p)}".replace("=<", "<")
-    return f"{text}{p} n={paired.n}"
+    return f"{text}{p} n={paired.n_text}"
 
 
 def _make_overall(table: Table) -> Block:
@@ -363,7 +363,7 @@ def make_evidence(table: Table, claim: ClaimRow) -> Block:
             format_number(table, column, row.margin, 1),
             format_p(row.p),
             format_p(row.p_holm),
-            str(row.n),
+            row.n_text,
             row.verdict + (f" ({row.reason})" if row.reason else ""),
         ]
         lines.append([Text(text, arm=row.arm if at in (1, 2, 3, 4) else None) for at, text in enumerate(texts)])
