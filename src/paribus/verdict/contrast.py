@@ -126,16 +126,16 @@ class Contrast:
         if self.pair.relation == "~" and word == CONTRADICTED:
             sides = {0 if self.benefit > 0.0 else 1}
         worst = "and a diverged run counts as the worst"
-        return "; ".join(f"{said}, {worst}" for said in self._list_diverged(sides))
+        return "; ".join(f"{runs} diverged, {worst}" for runs in self._list_diverged(sides))
 
     def mention_diverged(self) -> str:
         """Which runs the interval leaves out, or nothing."""
-        return "; ".join(f"{said} and are left out" for said in self._list_diverged({0, 1}))
+        return "; ".join(f"not counting {runs}, which diverged" for runs in self._list_diverged({0, 1}))
 
     def _list_diverged(self, sides: set[int]) -> list[str]:
         arms = zip((self.pair.arm, self.pair.versus), self.diverged, strict=True)
         return [
-            f"{runs.part} of {runs.whole} runs of {arm} diverged"
+            f"{runs.part} of {runs.whole} runs of {arm}"
             for side, (arm, runs) in enumerate(arms)
             if runs.part and side in sides
         ]

@@ -190,6 +190,7 @@ class SeedPlan:
     effect: float
     margin: float
     arms: int
+    unpaired: bool
     level: float
     needs: tuple[Need, ...]
     chances: tuple[Chance, ...]
@@ -201,9 +202,10 @@ class SeedPlan:
 
     def __str__(self) -> str:
         claims = f" ({self.arms - 1} claims, {100 * self.level:.3g}% of the error rate of 5% for each)"
+        spread = f"{self.sd:g} over the seeds of one arm" if self.unpaired else f"{self.sd:g} over shared seeds"
         lines = [
-            f"If the difference between two arms is {self.effect:g}, with a standard deviation of {self.sd:g} over "
-            f"shared seeds{claims if self.arms > 2 else ''}:"
+            f"If the difference between two arms is {self.effect:g}, with a standard deviation of {spread}"
+            f"{claims if self.arms > 2 else ''}:"
         ]
         margin = f", margin {self.margin:g}" if self.margin else ""
         for need in self.needs:
@@ -218,14 +220,15 @@ class SeedPlan:
         return "\n".join([*lines, "  ".join(heads), *("  ".join(row) for row in rows)]) + "\n"
 
 
-def plan_seeds(sd: float, effect: float, margin: float = 0.0, arms: int = 2) -> SeedPlan:
+def plan_seeds(sd: float, effect: float, margin: float = 0.0, arms: int = 2, *, unpaired: bool = False) -> SeedPlan:
     """How many seeds decide whether A is better than B, no worse, or the same, if B is `effect` below A in truth.
 
-    By the paired t interval that verdicts are read off.
+    By the t interval that verdicts are read off.
 
     Args:
-        sd: of the difference between two arms with the same seed, over seeds. If the seeds of two arms share nothing,
-            1.41 times that of one arm. In the metric's unit, as effect and margin.
+        sd: of the difference between two arms with the same seed, over seeds; if they are `unpaired`, of one arm. In
+            the metric's unit, as effect and margin.
+        unpaired: whether the seeds of two arms share nothing, as those of arms with equal spread.
         arms: with more than two, each but the first has a claim, and each claim its share of the error rate, as before
             any of them is decided.
 
@@ -240,16 +243,17 @@ def plan_seeds(sd: float, effect: float, margin: float = 0.0, arms: int = 2) -> 
             "there is no difference to detect", "give an effect, or a margin within which the arms count as the same"
         )
     level = ALPHA / (arms - 1)
+    of_two, df_per_seed = (math.sqrt(2.0) * sd, 2.0) if unpaired else (sd, 1.0)
     relations: tuple[Relation, ...] = (">", ">=", "~") if margin else (">",)
     routes = {relation: find_routes(relation, effect, margin) for relation in relations}
     needs = []
     for relation in relations:  # the verdict with most room: of `>` the sign, unless both margins are farther than zero
         apart = relation == ">" and 2.0 * abs(effect) >= margin
         verdict = judge(relation, effect, effect, 0.0 if apart else margin)
-        needs.append(Need(relation, verdict, seeds_needed(routes[relation], sd, level)))
+        needs.append(Need(relation, verdict, seeds_needed(routes[relation], of_two, level, df_per_seed)))
     chances = []
     for n in SHOWN:
-        error = sd / math.sqrt(n)
-        decided = {relation: power(routes[relation], error, n - 1, level) for relation in relations}
-        chances.append(Chance(n, decided, detectable(error, n - 1, level)))
-    return SeedPlan(sd, effect, margin, arms, level, tuple(needs), tuple(chances))
+        error, df = of_two / math.sqrt(n), df_per_seed * (n - 1)
+        decided = {relation: power(routes[relation], error, df, level) for relation in relations}
+        chances.append(Chance(n, decided, detectable(error, df, level)))
+    return SeedPlan(sd, effect, margin, arms, unpaired, level, tuple(needs), tuple(chances))

@@ -29,9 +29,13 @@ NONE = "-"
 ABSENT = "n/a"  # of an arm in a column that was not run
 NOT_RUN_HERE = f"{ABSENT}: not run here."
 _READ = (
-    "Interval: the one behind the verdict; its level allows for the table's other claims. p (zero): of the paired "
-    "t-test against zero, not adjusted. p of the claim: against its margin, adjusted for all claims and looks; below "
+    "Interval: the one behind the verdict; its level allows for the table's other claims. p (zero): of the {test} "
+    "against zero, not adjusted. p of the claim: against its margin, adjusted for all claims and looks; below "
     "0.05 the contrast is decided. The two test different things, so either can be the smaller one."
+)
+_UNPAIRED = (
+    "n = `8 v 4`: the arms do not share all their seeds, so all their runs count, by Welch's t-test; if they share "
+    "three seeds or more, these are paired within it."
 )
 _BREAKS = (" [", " p=", " p<")  # a cell continues below before these
 _ALIKE = 0.05  # of the logarithm of a ratio of FLOPs
@@ -230,7 +234,11 @@ def _make_differences(table: Table) -> Block:
         if arm.versus_baseline:
             texts = [_format_difference(table, arm.versus_baseline.get(column), column) for column in table.columns]
             lines.append([Text(text, arm=arm.name) for text in (arm.name, *texts)])
+    differences = [difference for arm in table.arms for difference in arm.versus_baseline.values()]
     below = ["Paired by seed: difference [95% interval], p of the paired t-test against zero (before Holm), n pairs."]
+    if not any(difference.counts is None for difference in differences):
+        below = ["Difference [95% interval], p of the t-test against zero (before Holm), n runs of both arms."]
+    below += [_UNPAIRED] * any(difference.counts for difference in differences)
     header = [f"arm - {table.baseline}", *(format_heading(table, column) for column in table.columns)]
     return Block("Difference from the baseline", header, lines, below)
 
@@ -372,7 +380,9 @@ def make_evidence(table: Table, claim: ClaimRow) -> Block:
         for line, row in zip(lines, claim.contrasts, strict=True):
             value = format_number(table, row.column, row.published, sign=True)
             line.insert(5, Text(value, paper=None if value == NONE else table.paper.table))
-    return Block(claim.text, header, lines, [_READ], left=2, last=1)
+    unpaired = any(row.counts for row in claim.contrasts)
+    below = [_READ.format(test="t-test" if unpaired else "paired t-test"), *[_UNPAIRED] * unpaired]
+    return Block(claim.text, header, lines, below, left=2, last=1)
 
 
 def format_level(level: float | None) -> str:
