@@ -1,7 +1,4 @@
-"""Tables for runs of another framework, with verdicts and seeds needed, by the same code as for our own.
-
-What no one says about a column is read off its name: whether it is a loss, a rate of errors, or a score.
-"""
+"""Tables for runs of another framework, with verdicts and seeds needed, by the same code as for our own."""
 
 from __future__ import annotations
 
@@ -9,10 +6,10 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
 from functools import cached_property
 
 from paribus.core.errors import UserError, suggest
+from paribus.integrations.column_kinds import Kind, find_given, is_lower_better, list_names, read_kind
 from paribus.integrations.foreign_records import ForeignRuns, JudgeOptions, collect_runs, name_arm
 from paribus.integrations.source import ForeignSource
 from paribus.reports.tables.build import build_table
@@ -21,40 +18,11 @@ from paribus.reports.tables.files import render_files
 from paribus.reports.tables.markdown import render_markdown
 from paribus.reports.tables.schema import Table
 from paribus.sweeps.sweep import UNMATCHED
-from paribus.verdict.metrics import MEAN, Metric, declare, is_averaged, metric
+from paribus.verdict.metrics import MEAN, Metric, declare, is_averaged
 from paribus.verdict.statistics import is_number
 
 _DIGITS = 3  # of the range of a column's values that are printed
-_WORD = re.compile(r"[fF]1|[A-Z]?[a-z]+|[A-Z]+(?![a-z])")  # `val`, `MSE` and `Loss` of `val_MSELoss`
 _QUOTED = re.compile(r"\"([^\"]*)\"|'([^']*)'")  # the name of an arm in a claim
-
-
-class Kind(Enum):
-    """`LOSS`: without an upper end, such as a loss or a time; `RATE`: a share of errors; both are better if lower."""
-
-    LOSS = "loss"
-    RATE = "rate"
-    SCORE = "score"
-
-
-# scikit-learn's `neg_log_loss` and the like, whose sign is turned, come before the losses that they end with
-_KINDS = re.compile(
-    r"\b(?:"
-    r"(?P<score>neg (?:log loss|mean|median|root|max|brier).*|acc|accuracy|correct|f1|auc|auroc|precision|recall|bleu"
-    r"|rouge|match|free|reduction|improvement|gain|saved)"
-    r"|(?P<loss>(?:val|valid|train|test|dev|eval)?loss(?:es)?|ppl|perplexity|nll|neg(?:ative)? log likelihood"
-    r"|cross entropy|b?ce|xent|(?:squared?|absolute|percentage) (?:log )?error|r?mse|n?rmse|s?mape|mae|bits|bp[bcd]|kl"
-    r"|brier|fid|lpips|distance|regret|cost|forgetting|latency|(?:run|wall)?time|duration|seconds)"
-    r"|(?P<rate>err|errs|errors?|[wct]er|eer|[em]ce|fpr|fnr|false|failures?|unknown rate)"
-    r")\b"
-)
-
-
-def read_kind(column: str) -> Kind | None:
-    """By the last word that tells: `word_error_rate` and `accuracy_loss` are better if lower, `error_free` is not."""
-    words = " ".join(word.lower() for word in _WORD.findall(column))
-    *_, last = (None, *_KINDS.finditer(words))
-    return None if last is None else Kind(last.lastgroup)
 
 
 @dataclass(frozen=True)
@@ -104,11 +72,15 @@ def judge(source: ForeignSource, options: JudgeOptions, study: str | None = None
         arms=dict.fromkeys((baseline, *runs.arms), ()),
         matched=UNMATCHED,
         claims=tuple(_QUOTED.sub(lambda quoted: name_arm(quoted[1] or quoted[2]), claim) for claim in options.claims),
-        seeds=tuple(sorted({record.seed for record in runs.records})),
+        seeds=tuple(sorted({record.seed for record in runs.records})) if runs.shared else (),
     )
     with declare(columns):
         table = build_table(design, runs.records)
-    guessed = {column: kind for column, kind in columns.items() if _find_given(column, source, options) is None}
+    guessed = {
+        column: kind
+        for column, kind in columns.items()
+        if find_given(column, source, options.lower, options.higher) is None
+    }
     return Judged(replace(table, notes=(*table.notes, *_note_guessed(guessed), *runs.notes)), columns)
 
 
@@ -120,8 +92,7 @@ def _describe_columns(runs: ForeignRuns, source: ForeignSource, options: JudgeOp
     columns = {}
     for column in runs.columns:
         if column != MEAN:
-            given = _find_given(column, source, options)
-            lower = read_kind(column) in (Kind.LOSS, Kind.RATE) if given is None else given
+            lower = is_lower_better(column, source, options.lower, options.higher)
             columns[column] = _describe(column, lower, _list_values(runs, [column]))
     if MEAN in runs.columns:
         with declare(columns):
@@ -149,27 +120,15 @@ def _check_directions(columns: Sequence[str], options: JudgeOptions) -> None:
     """Raises UserError for a name that no column has, for a column that both options name, and for a mean of losses."""
     if MEAN in options.lower:
         raise UserError(f"--lower names {MEAN}, which averages scores that are better if higher", "leave it out")
-    known = list(dict.fromkeys(name for column in columns for name in (column, metric(column))))
+    known = list(dict.fromkeys(name for column in columns for name in list_names(column)))
     for option, names in (("lower", options.lower), ("higher", options.higher)):
         for name in names:
             if name not in known:
                 raise UserError(f"--{option} names '{name}', which is not judged", suggest(name, known))
     for column in columns:
-        if _names(column, options.lower) and _names(column, options.higher):
+        names = list_names(column)
+        if any(name in options.lower for name in names) and any(name in options.higher for name in names):
             raise UserError(f"--lower and --higher both name {column}", "keep one of them")
-
-
-def _names(column: str, names: Sequence[str]) -> bool:
-    return column in names or metric(column) in names
-
-
-def _find_given(column: str, source: ForeignSource, options: JudgeOptions) -> bool | None:
-    """Whether the user or the source says that lower is better; None if neither says anything."""
-    if column == MEAN:
-        return False
-    if _names(column, options.lower) or _names(column, options.higher):
-        return _names(column, options.lower)
-    return not source.higher[column] if column in source.higher else None
 
 
 def _note_guessed(guessed: Mapping[str, Metric]) -> list[str]:
