@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from paribus.core.errors import UserError, suggest
 from paribus.integrations.column_kinds import AT, is_lower_better
-from paribus.integrations.numbers import convert
+from paribus.integrations.numbers import fill, read_columns
 from paribus.integrations.source import BLANKS, DONE, ForeignRow, ForeignSource
 from paribus.integrations.steps import BEST, Contradiction, StepChoice, choose, find_step, list_points, read_choice
 from paribus.runs.record import Record
@@ -90,13 +90,16 @@ def collect_runs(source: ForeignSource, options: JudgeOptions, study: str) -> Fo
     notes += _note_parts(kept, found)
     measured = [column for column in found if column in kept.columns]
     choice = read_choice(options.step, source.columns, source.name, notes)
-    steps = choice.column or next(iter(_find_silent_step(kept, choice)), None)
-    rows = convert(rows, dict.fromkeys([*measured, *([steps] if steps else [])]), source, options.decimal, notes)
+    read = read_columns(rows, filter(None, (*measured, choice.column)), source, options.decimal, notes)
+    rows = [fill(row, read) for row in rows]
     if options.group is not None:
         rows, measured = split_groups(rows, options.group, measured, source.name, notes)
     groups = _group_rows(replace(source, rows=rows), options, shared, notes)
-    if choice.column is None and steps and _differ(groups.values(), measured):
-        choice = StepChoice(find_step([steps], notes))
+    if choice.column is None and _differ(groups.values(), measured):
+        taken = (*options.arm, options.seed, options.group, *found)
+        choice = StepChoice(find_step([column for column in source.columns if column not in taken], notes))
+        read = read_columns(rows, filter(None, (choice.column,)), source, options.decimal, notes)
+        groups = {key: [fill(row, read) for row in group] for key, group in groups.items()}
     if choice.rule == BEST and not choice.at:
         lower = {name: is_lower_better(name, source, options.lower, options.higher) for name in measured}
         choice = choice._replace(lower=lower)
@@ -202,12 +205,6 @@ def _note_parts(source: ForeignSource, columns: Sequence[str]) -> list[str]:
     more = f" and {len(left) - 1} more parts of groups" if len(left) > 1 else ""
     part = f"{left[0]}, a part of {source.parts[left[0]]}{more}"
     return [f"No column of their own: {part}; --metric takes the name."]
-
-
-def _find_silent_step(source: ForeignSource, choice: StepChoice) -> list[str]:
-    """The column of the step that counts if nobody named one but the rows of a run differ."""
-    column = find_step(source.columns, [])
-    return [column] if choice.column is None and column is not None else []
 
 
 def _differ(groups: Any, columns: Sequence[str]) -> bool:

@@ -46,24 +46,25 @@ def read_column(source: ForeignSource, column: str, decimal: str | None = None) 
     return {text: _read(text, mark) for text in texts}, notes
 
 
-def convert(
+def read_columns(
     rows: Sequence[ForeignRow], columns: Iterable[str], source: ForeignSource, decimal: str | None, notes: list[str]
-) -> list[ForeignRow]:
-    """The rows with numbers, or None for what is missing or no number, in place of the cells of these columns.
+) -> dict[str, dict[str, float]]:
+    """{column: {text: its number}} for `fill`. The whole source tells how its numbers are written.
 
-    NaN and infinities are numbers here. The whole source tells how its numbers are written.
-    Raises UserError for a column that can be read in two ways, or that has two units.
+    Raises UserError for a column that can be read in two ways, or that has two units in these rows.
     """
     known: dict[str, dict[str, float]] = {}
     for column in columns:
         known[column], said = read_column(source, column, decimal)
         _require_one_unit(rows, column, known[column])
         notes += said
-    return [replace(row, values={**row.values, **_read_cells(row, known)}) for row in rows]
+    return known
 
 
-def _read_cells(row: ForeignRow, known: Mapping[str, Mapping[str, float]]) -> dict[str, float | None]:
-    return {column: read_cell(row.values[column], texts) for column, texts in known.items() if column in row.values}
+def fill(row: ForeignRow, known: Mapping[str, Mapping[str, float]]) -> ForeignRow:
+    """The row with numbers in these columns: also NaN and infinities; None for what is missing or no number."""
+    numbers = {name: read_cell(row.values[name], texts) for name, texts in known.items() if name in row.values}
+    return replace(row, values={**row.values, **numbers})
 
 
 def read_cell(cell: object, texts: Mapping[str, float]) -> float | None:

@@ -77,7 +77,7 @@ def find_step(known: Sequence[str], notes: list[str]) -> str | None:
     """The column of the step, with a note; None if no column is named like one."""
     column = next((name for name in STEPS if name in known), None)
     if column is not None:
-        notes.append(f"The step is read from the column {column} (--step COLUMN=last names another).")
+        notes.append(f"Steps are read from the column {column} (--step COLUMN=last names another and its last row).")
     return column
 
 
