@@ -32,13 +32,25 @@ _KINDS = re.compile(
     r"|(?P<rate>err|errs|errors?|[wct]er|eer|[em]ce|fpr|fnr|false|failures?|unknown rate)"
     r")\b"
 )
+_SHARES = ("acc", "accuracy", "f1", "auc", "auroc", "precision", "recall", "bleu", "rouge", "match")
 
 
 def read_kind(column: str) -> Kind | None:
     """By the last word that tells: `word_error_rate` and `accuracy_loss` are better if lower, `error_free` is not."""
+    last = _find_last_word(column)
+    return None if last is None else Kind(last.lastgroup)
+
+
+def is_share(column: str) -> bool:
+    """Whether the name says that the column is a share of 1, or of 100 percent."""
+    last = _find_last_word(column)
+    return last is not None and last[0] in _SHARES
+
+
+def _find_last_word(column: str) -> re.Match[str] | None:
     words = " ".join(word.lower() for word in _WORD.findall(column))
     *_, last = (None, *_KINDS.finditer(words))
-    return None if last is None else Kind(last.lastgroup)
+    return last
 
 
 def list_names(column: str) -> tuple[str, ...]:

@@ -105,7 +105,7 @@ def judge(
         decimal=decimal,
     )
     return judge_source(
-        open_source(str(runs)) if isinstance(runs, str | Path) else _read_frame(runs, step), options, study
+        open_source(str(runs)) if isinstance(runs, str | Path) else _read_frame(runs, options), options, study
     )
 
 
@@ -129,11 +129,14 @@ def _list(names: Names) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else tuple(names)
 
 
-def _read_frame(frame: DataFrame, step: str | None) -> ForeignSource:
-    """None is missing. NaN is too in a log of steps, whose rows are incomplete; else it is a run that diverged."""
-    if step is not None:
-        frame = frame.astype(object).where(frame.notna(), None)
-    rows: list[dict[str, Any]] = frame.to_dict("records")
+def _read_frame(frame: DataFrame, options: JudgeOptions) -> ForeignSource:
+    """NaN is a run that diverged; in a log with several rows per run, it is a cell that the row leaves empty."""
+    keys = [column for column in (*options.arm, options.seed) if column in frame]
+    log = options.step is not None or bool(keys and frame.duplicated(keys).any())
+    cells = frame.astype(object).where(frame.notna(), None)
+    floats = [] if log else list(frame.select_dtypes("floating"))
+    cells[floats] = frame[floats]
+    rows: list[dict[str, Any]] = cells.to_dict("records")
     return ForeignSource(
-        "runs", [ForeignRow(f"row {at}", row, str(row.get("name", ""))) for at, row in enumerate(rows)]
+        "runs", [ForeignRow(f"row {at}", row, str(row.get("name") or "")) for at, row in enumerate(rows)]
     )

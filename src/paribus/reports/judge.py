@@ -7,9 +7,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 
 from paribus.core.errors import UserError, suggest
-from paribus.integrations.column_kinds import Kind, find_given, is_lower_better, list_names, read_kind
+from paribus.integrations.column_kinds import Kind, find_given, is_lower_better, is_share, list_names, read_kind
 from paribus.integrations.foreign_records import ForeignRuns, JudgeOptions, collect_runs, name_arm
 from paribus.integrations.source import ForeignSource
 from paribus.reports.tables.build import build_table
@@ -21,6 +22,8 @@ from paribus.sweeps.sweep import UNMATCHED
 from paribus.verdict.metrics import MEAN, Metric, declare, is_averaged
 from paribus.verdict.statistics import is_number
 
+_NO_SCORE = 1.5  # a score from 0 to 1 is never above this
+_FEW_TIMES = (30.0, 300.0)  # about a hundred times as large, if both arms are somewhat alike
 _DIGITS = 3  # of the range of a column's values that are printed
 _QUOTED = re.compile(r"\"([^\"]*)\"|'([^']*)'")  # the name of an arm in a claim
 
@@ -74,14 +77,16 @@ def judge(source: ForeignSource, options: JudgeOptions, study: str | None = None
         claims=tuple(_QUOTED.sub(lambda quoted: name_arm(quoted[1] or quoted[2]), claim) for claim in options.claims),
         seeds=tuple(sorted({record.seed for record in runs.records})) if runs.shared else (),
     )
+    _require_one_unit(runs, columns)
     with declare(columns):
         table = build_table(design, runs.records)
+        notes = _note_left_out(design)
     guessed = {
         column: kind
         for column, kind in columns.items()
         if find_given(column, source, options.lower, options.higher) is None
     }
-    return Judged(replace(table, notes=(*table.notes, *_note_guessed(guessed), *runs.notes)), columns)
+    return Judged(replace(table, notes=(*table.notes, *notes, *_note_guessed(guessed), *runs.notes)), columns)
 
 
 def _describe_columns(runs: ForeignRuns, source: ForeignSource, options: JudgeOptions) -> dict[str, Metric]:
@@ -109,6 +114,36 @@ def _describe(column: str, lower: bool, values: Sequence[float]) -> Metric:
     spread = (max(values) - min(values)) * (100.0 if points else 1.0) if values else 0.0
     digits = _DIGITS - 1 - math.floor(math.log10(spread)) if spread else _DIGITS
     return Metric(column, lower, points, min(max(digits, int(points)), 6), foreign=True)
+
+
+def _require_one_unit(runs: ForeignRuns, columns: Mapping[str, Metric]) -> None:
+    """Raises UserError for a column that has fractions in one arm and numbers from 0 to 100 in another.
+
+    An accuracy is never above 1.5 in one arm and below 1 in another. Another column may be, but not a hundred times as
+    large.
+    """
+    for column in columns:
+        kind = read_kind(column)
+        arms: dict[str, list[float]] = {}
+        for record in runs.records if kind is not Kind.LOSS else ():
+            if is_number(value := record.metrics.get(column)):
+                arms.setdefault(record.arm, []).append(value)
+        fractions = {arm: max(values) for arm, values in arms.items() if min(values) >= 0.0 and max(values) <= 1.0}
+        percents = {arm: min(values) for arm, values in arms.items() if min(values) > _NO_SCORE}
+        for (arm, share), (other, percent) in product(fractions.items(), percents.items()):
+            near = share > 0.0 and _FEW_TIMES[0] < percent / share < _FEW_TIMES[1]
+            if is_share(column) or near:
+                cause = f"{column} is {share:g} in {arm} and {percent:g} in {other}"
+                raise UserError(cause, "write it as fractions in all arms, or as percents in all")
+
+
+def _note_left_out(design: Design) -> list[str]:
+    """Claims without `on` that are not about all columns."""
+    return [
+        f"{claim.text}: not about {', '.join(claim.left)}, which the margin does not fit (`on COLUMN` names columns)."
+        for claim in design.parse_claims()
+        if claim.left
+    ]
 
 
 def _list_values(runs: ForeignRuns, columns: Sequence[str]) -> list[float]:
