@@ -23,6 +23,15 @@ def test_a_margin_that_names_a_column_wins() -> None:
     assert [claim.margin(column) for column in COLUMNS] == [0.1, 0.005, 0.01]
 
 
+def test_a_claim_without_on_is_about_the_columns_that_its_margins_fit() -> None:
+    claim = parse("dynamic ~ static, margin 0.5 points", ARMS, COLUMNS)
+    assert (claim.columns, claim.left) == (COLUMNS[1:], ("mlm_loss",))
+    assert parse("dynamic > static, margin 0.02 nats", ARMS, COLUMNS).columns == ("mlm_loss",)
+    whole = parse("dynamic > static, margin 0.5 points, margin 0.02 on mlm_loss", ARMS, COLUMNS)
+    assert (whole.columns, whole.left) == (None, ())
+    assert parse("dynamic > static on all, margin 0.5 points", ARMS, COLUMNS).margin("mlm_loss") == 0.0
+
+
 def test_columns_are_a_list() -> None:
     claim = parse("dynamic > static on sst2/accuracy, squad/f1, margin 0.5 points", ARMS, COLUMNS)
     assert claim.columns == ("sst2/accuracy", "squad/f1")
@@ -80,7 +89,7 @@ def test_orders_and_best() -> None:
         ("dynamic > static on squad/f1, margin 0.5", r"0\.5 on squad/f1.* is 50 points: write `margin 0\.5 points`"),
         ("dynamic > static, margin 0.1 on squad/f1, margin 9 on mlm_loss", "is 10 points: write"),
         ("dynamic ~ static", "no margin on mlm_loss"),
-        ("dynamic ~ static, margin 0.5 points", "no margin on mlm_loss"),
+        ("dynamic ~ static on all, margin 0.5 points", "no margin on mlm_loss"),
     ],
 )
 def test_unclear_claims_are_refused_by_name(text: str, names: str) -> None:

@@ -9,10 +9,11 @@
     columns   = "all" | COLUMN {", " COLUMN}
     unit      = "points" (1/100 of an accuracy-like metric) | "nats" (of a loss or forgetting) | none (the metric's own)
 
-Without `on`, and by `on all`, a claim is about every column that can carry one. A margin in points holds for the
-accuracy-like columns of its claim, one in nats for losses and forgetting; one that fits none is refused. `on COLUMN`
-narrows either and is required for a margin without a unit if the claim has several columns. On an accuracy, such a
-margin is a fraction: 0.02 is 2 points, and 0.1 or more is refused. A column without a margin has a margin of zero.
+By `on all`, a claim is about every column that can carry one. Without `on`, it is about those that its margins fit,
+or about all if it has none. A margin in points holds for the accuracy-like columns of its claim, one in nats for losses
+and forgetting; one that fits none is refused. `on COLUMN` narrows either and is required for a margin without a unit if
+the claim has several columns. On an accuracy, such a margin is a fraction: 0.02 is 2 points, and 0.1 or more is
+refused. A column without a margin has a margin of zero.
 Example:
 
     dynamic >= static_x10 on all, margin 0.5 points, margin 0.02 on mlm_loss
@@ -32,11 +33,11 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, cast
 
 from paribus.core.errors import UserError, suggest
-from paribus.verdict.metrics import POINT, in_points, metric
+from paribus.verdict.metrics import POINT, find_metric, in_points, metric
 from paribus.verdict.statistics import is_number
 from paribus.verdict.words import Relation
 
@@ -85,17 +86,29 @@ class Margin(NamedTuple):
             return column in self.columns
         if self.unit == "points":
             return in_points(column)
-        return not self.unit or metric(column).endswith(IN_NATS)
+        return not self.unit or is_in_nats(column)
+
+
+def is_in_nats(column: str) -> bool:
+    """Whether a margin in nats holds for a column: a loss or forgetting, by its name."""
+    name = metric(column).lower()
+    if find_metric(column).foreign:
+        return not in_points(column) and any(word in name for word in IN_NATS)
+    return name.endswith(IN_NATS)
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A parsed claim; it holds when all its pairs hold on all its columns (`columns` None: all that can carry one)."""
+    """A parsed claim; it holds when all its pairs hold on all its columns (`columns` None: all that can carry one).
+
+    `left`: the columns that it is not about, since it names none and no margin of it fits them.
+    """
 
     text: str
     pairs: tuple[Pair, ...]
     columns: tuple[str, ...] | None
     margins: tuple[Margin, ...]
+    left: tuple[str, ...] = ()
 
     def margin(self, column: str) -> float:
         """The margin on a column in the metric's own unit: of several that fit the last one that names the column."""
@@ -121,8 +134,18 @@ def parse(text: str, arms: Sequence[str], columns: Sequence[str], carrying: Sequ
         if arm not in arms:
             raise UserError(f"claim '{text}' names the unknown arm '{arm}'", suggest(arm, arms))
     claim = Claim(text, pairs, _columns(named, text, columns), tuple(_margin(tail, text, columns) for tail in tails))
-    _check_margins(claim, columns if carrying is None else carrying)
+    about = tuple(columns if carrying is None else carrying)
+    if not named:
+        claim = _narrow(claim, about)
+    _check_margins(claim, about)
     return claim
+
+
+def _narrow(claim: Claim, carrying: Sequence[str]) -> Claim:
+    """The claim about the columns that its margins fit. One without margins, or of which none fits, stays as it is."""
+    fitting = tuple(column for column in carrying if any(margin.fits(column) for margin in claim.margins))
+    left = tuple(column for column in carrying if column not in fitting)
+    return replace(claim, columns=fitting, left=left) if fitting and left else claim
 
 
 def _pairs(statement: str, text: str, arms: Sequence[str]) -> tuple[Pair, ...]:
