@@ -6,6 +6,7 @@ import pytest
 
 from paribus.core.errors import UserError
 from paribus.verdict.claims import Pair, parse
+from paribus.verdict.statistics import ALPHA
 
 ARMS = ("static", "static_x10", "dynamic")
 COLUMNS = ("mlm_loss", "sst2/accuracy", "squad/f1")
@@ -100,3 +101,14 @@ def test_unclear_claims_are_refused_by_name(text: str, names: str) -> None:
 def test_equivalence_needs_no_margin_on_a_column_that_carries_no_claim() -> None:
     claim = parse("dynamic ~ static, margin 0.5 points", ARMS, COLUMNS, COLUMNS[1:])
     assert claim.margin("squad/f1") == 0.005
+
+
+def test_better_by_a_size_and_at_a_level() -> None:
+    claim = parse("a > b by 0.5 points on t/accuracy, p < 0.001", ["a", "b"], ["t/accuracy", "u/accuracy"])
+    assert claim.pairs == (Pair("a", "> by", "b"),)
+    assert (claim.columns, claim.margin("t/accuracy"), claim.level) == (("t/accuracy",), 0.005, 0.001)
+    assert parse("a > b", ["a", "b"], ["t/accuracy"]).level == ALPHA
+    for wrong in ("a >= b by 1 points", "a > b by 1 points, margin 1 points", "a > b by much", "a > b, p < 0.2",
+                  "a > b, p < 0.01, p < 0.02", "a > b, p < x"):  # fmt: skip
+        with pytest.raises(UserError):
+            parse(wrong, ["a", "b"], ["t/accuracy"])

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from paribus.verdict.claims import Pair
 from paribus.verdict.metrics import lower_is_better
 from paribus.verdict.sequential import Looks
-from paribus.verdict.statistics import MeanDifference
+from paribus.verdict.statistics import ALPHA, MeanDifference
 from paribus.verdict.words import CONTRADICTED, EQUIVALENT, REPRODUCED, Route, find_routes
 
 NO_SCRATCH = "no run from scratch shows that the column is sensitive to pre-training"
@@ -38,7 +38,7 @@ class Contrast:
     scratch, over the seeds that they share with it; None for a column that has no such control, and for an arm that is
     itself the model from scratch of other arms. `diverged`: the runs of both arms that have no number because they
     diverged. The interval leaves them out, but a diverged run is worse than every other one: no verdict may put its arm
-    above the other or beside it.
+    above the other or beside it. `level`: the error rate that the claim asks for, if it is stricter than the table's.
     """
 
     column: str
@@ -49,6 +49,7 @@ class Contrast:
     absent: str = ""
     gains: tuple[MeanDifference | None, MeanDifference | None] | None = None
     diverged: tuple[Share, Share] = (Share(0, 0), Share(0, 0))
+    level: float = ALPHA
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -114,7 +115,8 @@ class Contrast:
         if not self.controlled:
             return ONE_SCRATCH if self._share_seeds(1) else NO_SCRATCH
         better, relation = self.pair.arm if self.benefit > 0.0 else self.pair.versus, self.pair.relation
-        if word == CONTRADICTED or (word == REPRODUCED and relation == ">"):
+        is_apart = relation in (">", "> by") if word == REPRODUCED else word == CONTRADICTED and relation != "> by"
+        if is_apart:
             return f"not sensitive: {better} is not clearly above the model from scratch"
         gainer = self.pair.versus if relation == ">=" else "no arm"
         verb = "is" if gainer == "no arm" else "is not"
@@ -174,6 +176,9 @@ def find_rates(contrast: Contrast, looks: Looks | None = None) -> Rates:
     if contrast.pair.relation == ">=":
         up = rate(benefit + margin, alike, REPRODUCED)
         return Rates(up, rate(-margin - benefit, second, CONTRADICTED), beyond=0.0)
+    if contrast.pair.relation == "> by":  # an arm that is hardly better shows no sensitivity
+        up = rate(benefit - margin, first, REPRODUCED)
+        return Rates(up, rate(margin - benefit, alike, CONTRADICTED), beyond=0.0)
     if contrast.pair.relation == "~":
         apart = first if benefit > 0.0 else second
         return Rates(rate(margin - size, alike, REPRODUCED), rate(size - margin, apart, CONTRADICTED), beyond=0.0)

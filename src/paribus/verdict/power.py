@@ -51,8 +51,8 @@ def power(routes: Sequence[Route], error: float, df: float, alpha: float = ALPHA
     from scipy.special import nctdtr, ndtr
 
     critical = t_quantile(df, alpha)
-    if _has_one_boundary(routes):
-        return 1.0 - float(nctdtr(df, routes[0].behind / error, critical))
+    if _has_one_boundary(routes) and not math.isnan(missed := nctdtr(df, routes[0].behind / error, critical)):
+        return 1.0 - float(missed)  # scipy has none for huge distances
     spread, weights = _sample_spreads(df)
     half = critical * spread  # of the interval, in standard errors
     ends = [(half - route.behind / error, route.ahead / error - half) for route in routes]

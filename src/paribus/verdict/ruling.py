@@ -134,7 +134,7 @@ class ClaimJudge:
         An interval within the margin of a `>` claim says at most that the arms are equivalent, and only the wide one
         may say that: so a claim is never reproduced by an interval that is.
         """
-        wide, narrow, level = self.shares.apart, self.shares.up, self.family.level
+        wide, narrow, level = self.shares.apart, self.shares.up, min(self.family.level, contrast.level)
         read = self._read(contrast, wide)
         if read not in (REPRODUCED, CONTRADICTED, EQUIVALENT, UNDECIDED):
             return read, wide
@@ -148,7 +148,7 @@ class ClaimJudge:
 
     def _find_level(self, contrast: Contrast, share: int) -> float:
         """The level of an interval; 0 before the first look."""
-        level = self.family.level / share
+        level = min(self.family.level, contrast.level) / share
         return level if self.looks is None else self.looks.level(level, contrast.difference.n)
 
     def _read(self, contrast: Contrast, share: int) -> str:

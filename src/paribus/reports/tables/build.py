@@ -390,6 +390,7 @@ def _make_contrasts(
             absent="; ".join(f"{name}: {design.absent[name]}" for name in (arm, versus) if name in design.absent),
             gains=(find_gain(column, arm), find_gain(column, versus)) if is_controlled(column) else None,
             diverged=(evidence.count_diverged(arm, column), evidence.count_diverged(versus, column)),
+            level=claim.level,
         )
         contrasts.append(contrast)
     return contrasts
