@@ -37,6 +37,11 @@ _UNPAIRED = (
     "n = `8 v 4`: the arms do not share all their seeds, so all their runs count, by Welch's t-test; if they share "
     "three seeds or more, these are paired within it."
 )
+_ORDER = (
+    "P(better): the chance that a run of the first arm is better than one of the second. Order: by how much the first "
+    "arm may fail to be better at every quantile, an upper bound; below 0.5 it is called better (almost stochastic "
+    "order). No verdict rests on them."
+)
 _BREAKS = (" [", " p=", " p<")  # a cell continues below before these
 _ALIKE = 0.05  # of the logarithm of a ratio of FLOPs
 _COSTS = (("FLOPs", "flops"), ("predictions", "predicted_tokens"))  # what verdicts compare arms by
@@ -380,8 +385,16 @@ def make_evidence(table: Table, claim: ClaimRow) -> Block:
         for line, row in zip(lines, claim.contrasts, strict=True):
             value = format_number(table, row.column, row.published, sign=True)
             line.insert(5, Text(value, paper=None if value == NONE else table.paper.table))
+    if any(row.superiority is not None for row in claim.contrasts):
+        header[-1:-1] = ["P(better)", "order"]
+        for line, row in zip(lines, claim.contrasts, strict=True):
+            line[-1:-1] = [
+                Text(NONE if row.superiority is None else f"{row.superiority:.0%}"),
+                Text(NONE if row.order is None else f"{row.order:.2f}"),
+            ]
     unpaired = any(row.counts for row in claim.contrasts)
     below = [_READ.format(test="t-test" if unpaired else "paired t-test"), *[_UNPAIRED] * unpaired]
+    below += [_ORDER] * any(row.superiority is not None for row in claim.contrasts)
     return Block(claim.text, header, lines, below, left=2, last=1)
 
 

@@ -50,6 +50,7 @@ from paribus.verdict.metrics import (
     lower_is_better,
 )
 from paribus.verdict.published import PublishedTable
+from paribus.verdict.resampling import stochastic_order, superiority
 from paribus.verdict.ruling import Outcome, Ruling, rule
 from paribus.verdict.statistics import ALPHA, PAIRED, MeanDifference, mean_sd, rounded, summarize
 from paribus.verdict.words import find_word
@@ -405,6 +406,8 @@ def _make_contrast_row(
 ) -> ContrastRow:
     difference, context = contrast.difference, find_context(design, evidence, paper, contrast)
     pairing, counts = _describe_pairing(difference)
+    runs = [list(evidence.values(arm, contrast.column).values()) for arm in (contrast.pair.arm, contrast.pair.versus)]
+    better = [[-value for value in values] if lower_is_better(contrast.column) else values for values in runs]
     return ContrastRow(
         column=contrast.column,
         arm=contrast.pair.arm,
@@ -431,6 +434,8 @@ def _make_contrast_row(
         components=context.components,
         pairing=pairing,
         counts=counts,
+        superiority=superiority(*better) if design.foreign else None,
+        order=stochastic_order(*better) if design.foreign else None,
     )
 
 

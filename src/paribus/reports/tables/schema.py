@@ -208,7 +208,8 @@ class ContrastRow:
     """One pair of a claim on one column: the evidence and its verdict.
 
     `ci_low`, `ci_high`: the interval that the verdict was read off, at `level`, such as 0.975. `seeds_range`: between
-    how many seeds would decide; the second is None if no end is in sight.
+    how many seeds would decide; the second is None if no end is in sight. Of runs of another framework, `superiority`
+    is the chance that a run of `arm` is better than one of `versus`, and `order` the bound of almost stochastic order.
     """
 
     column: str
@@ -236,6 +237,8 @@ class ContrastRow:
     seeds_range: tuple[int, int | None] | None = None
     pairing: str = field(default=PAIRED, metadata=OMITTED)
     counts: tuple[int, int] | None = field(default=None, metadata=OMITTED)
+    superiority: float | None = field(default=None, metadata=OMITTED)
+    order: float | None = field(default=None, metadata=OMITTED)
 
     @property
     def n_text(self) -> str:
