@@ -165,8 +165,8 @@ def superiority(first: Sequence[float], second: Sequence[float]) -> float | None
 def stochastic_order(first: Sequence[float], second: Sequence[float], resamples: int = 1000) -> float | None:
     """By how much the first arm may violate being stochastically larger, from 0 (never smaller) to 1.
 
-    None without spread. The upper 95% bound of the violation ratio of almost stochastic order (del Barrio and others 2018; Dror, Shlomov and
-    Reichart 2019, section 4); below 0.5 the first arm is called better.
+    The upper 95% bound of the violation ratio of almost stochastic order (del Barrio and others 2018; Dror, Shlomov and
+    Reichart 2019, section 4); below 0.5 the first arm is called better. None without spread.
     """
     import numpy as np
     from scipy.special import ndtri
