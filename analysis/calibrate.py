@@ -1,6 +1,6 @@
 """How often do tables of known truth say something false? Simulated sweeps through the code that builds real tables.
 
-python analysis/calibrate.py [--out analysis/results/calibration.json] [--share 1.0]
+python analysis/calibrate.py [--out analysis/results/calibration.json] [--share 1.0] [--designs WORD]
 
 Every simulated sweep is a list of records that `paribus.reports.tables.build.judge_claims` rules on;
 the false verdicts are counted in the claims that it returns. An entry of the file is one design:
@@ -13,7 +13,10 @@ the false verdicts are counted in the claims that it returns. An entry of the fi
     lent (one noisy arm alone): the same of the intervals of that arm's contrasts if the spread of all arms were lent to
     them, on which no verdict rests;
     power and formula (planted effects alone): decided / intervals, beside the noncentral t;
-    mean_seeds (seeds added until decided, or by hand, alone): seeds used per sweep.
+    mean_seeds (seeds added until decided, or by hand, alone): seeds used per sweep;
+    runs, shared, spread, luck (runs of another framework alone): {arm: its runs}, how many seeds all arms share,
+    {arm: its noise, as a multiple of the others'}, and what the arms of one seed share, in standard deviations of one
+    arm.
 
 A verdict is false if the truth is another: `>` reproduced if the arm is not better, contradicted if it is not worse,
 equivalent if the true difference is the margin or more; `>=` and `~` likewise at their margins. It is also false if the
@@ -24,6 +27,7 @@ though no arm (for `>=`, the arm compared with) truly gains more than the margin
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import os
 import sys
@@ -43,8 +47,8 @@ from paribus.reports.tables.build import Verdicts, judge_claims
 from paribus.reports.tables.design import Design
 from paribus.reports.tables.schema import ContrastRow
 from paribus.runs.record import Record, TaskRun
-from paribus.sweeps.sweep import SCRATCH
-from paribus.verdict.metrics import lower_is_better
+from paribus.sweeps.sweep import SCRATCH, UNMATCHED
+from paribus.verdict.metrics import Metric, declare, lower_is_better
 from paribus.verdict.power import power
 from paribus.verdict.resampling import bca
 from paribus.verdict.sequential import FIRST, Looks
@@ -76,6 +80,7 @@ class Plan:
         spread: {arm: its own noise, as a multiple of the others'}.
         collapse: the chance that a run ends where the model from scratch is.
         loss: whether the only column is a held-out loss.
+        runs: {arm: its runs}, if they are of another framework; the first `shared` have the same seeds in all arms.
     """
 
     name: str
@@ -96,11 +101,17 @@ class Plan:
     spread: Mapping[str, float] = field(default_factory=dict)
     collapse: float = 0.0
     loss: bool = False
+    runs: Mapping[str, int] = field(default_factory=dict)
+    shared: int = 0
+
+    @property
+    def scale(self) -> str:
+        return "" if self.runs else "simulated"
 
     @property
     def last(self) -> int:
         """The most seeds that a sweep may take."""
-        return self.most or self.by_hand or self.seeds
+        return max(self.runs.values(), default=0) or self.most or self.by_hand or self.seeds
 
     def gain(self, arm: str) -> float:
         """Over the model from scratch."""
@@ -117,13 +128,14 @@ class Plan:
         points = f"{100 * self.margin * GAP:.10f}"
         return Design(
             study="calibration",
-            scale="simulated",
+            scale=self.scale,
             baseline=BASE,
             columns=self.columns,
             arms={arm: [] for arm in self.arms},
             claims=tuple(claim.format(m=points) for claim in self.claims),
             seeds=tuple(range(seeds)),
             looks=looks,
+            matched=UNMATCHED if self.runs else "tokens",
         )
 
 
@@ -167,7 +179,7 @@ def plans() -> list[Plan]:
         Plan("identical arms, seeds added until the one claim is decided", (f"a > {BASE}",), FIRST, arms=(BASE, "a"),
              tails=tails, most=8, simulations=count) for tails, count in (("normal", 10_000), ("t3", 2000))
     ]  # fmt: skip
-    return found + _corners()
+    return [*found, *_corners(), *_foreign()]
 
 
 def _corners() -> list[Plan]:
@@ -199,6 +211,29 @@ def _corners() -> list[Plan]:
     ]
 
 
+def _foreign() -> list[Plan]:
+    """Arms of another framework that share some of their seeds or none."""
+    one, three = (f"a > {BASE}",), tuple(f"{arm} > {BASE}" for arm in ARMS[1:])
+    found = [
+        Plan("identical arms, no seed shared", one, n, arms=(BASE, "a"), runs={BASE: m, "a": n}, spread={"a": spread},
+             luck=0.0, simulations=4000)
+        for n, m in ((3, 3), (3, 8), (3, 30), (5, 5), (5, 10), (10, 30), (30, 30)) for spread in (0.25, 1.0, 4.0)
+    ]  # fmt: skip
+    found += [
+        Plan("identical arms, some seeds shared", one, n, arms=(BASE, "a"), runs={BASE: m, "a": n}, shared=shared,
+             spread={"a": spread}, luck=luck, simulations=4000)
+        for n, m, shared in ((4, 3, 3), (4, 8, 4), (5, 5, 3), (12, 10, 8))
+        for spread, luck in ((1.0, 0.0), (1.0, 3.0), (3.0, 0.0), (3.0, 3.0))
+    ]  # fmt: skip
+    return [
+        *found,
+        *(Plan("identical arms, no seed shared, three claims", three, n, runs=dict.fromkeys(ARMS, n), luck=0.0)
+          for n in (3, 10)),
+        *(Plan("true difference at the margin, no seed shared, ~", _all("~"), n, runs=dict.fromkeys(ARMS, n), luck=0.0,
+               margin=2.0, effects=dict.fromkeys(ARMS[1:], 2.0)) for n in (5, 10)),
+    ]  # fmt: skip
+
+
 def _all(relation: str) -> tuple[str, ...]:
     return tuple(f"{arm} {relation} {BASE}, margin {{m}} points" for arm in ARMS[1:])
 
@@ -219,7 +254,10 @@ def simulate(plan: Plan, random: Any, seeds: int) -> list[Record]:
     own = _noise(plan, random, (arms, seeds, tasks)) + _noise(plan, random, (arms, seeds, 1))
     tuned = math.sqrt(nested * tunings) * _noise(plan, random, (arms, seeds, tasks, tunings))
     pretrained = math.sqrt((1.0 - nested) / 2.0) * own
-    shared = plan.luck * random.standard_normal((seeds, tasks))
+    shared = plan.luck * np.broadcast_to(random.standard_normal((seeds, tasks)), (arms, seeds, tasks))
+    if plan.runs:
+        apart = plan.luck * random.standard_normal((arms, seeds, tasks))
+        shared = np.where(np.arange(seeds)[:, None] < plan.shared, shared, apart)
     gains = [plan.effects.get(arm, 0.0) * math.sqrt(2.0) for arm in plan.arms]
     gains.append(-plan.scratch)
     names = (*plan.arms, SCRATCH)
@@ -228,7 +266,13 @@ def simulate(plan: Plan, random: Any, seeds: int) -> list[Record]:
     fallen = random.random((arms, seeds, 1, 1)) < plan.collapse if plan.collapse else False
     level = np.where(fallen, -plan.scratch, np.array(gains)[:, None, None, None])
     scores = 0.6 + SD * (level + luck + noise * own_part)
-    return [_record(plan, names[at], seed, scores[at, seed]) for at in range(arms) for seed in range(seeds)]
+    if not plan.runs:
+        return [_record(plan, names[at], seed, scores[at, seed]) for at in range(arms) for seed in range(seeds)]
+    return [
+        _record(plan, arm, seed if seed < plan.shared else 1000 * (at + 1) + seed, scores[at, seed])
+        for at, arm in enumerate(plan.arms)
+        for seed in range(plan.runs[arm])
+    ]
 
 
 def _noise(plan: Plan, random: Any, shape: tuple[int, ...]) -> Any:
@@ -238,7 +282,7 @@ def _noise(plan: Plan, random: Any, shape: tuple[int, ...]) -> Any:
 
 def _record(plan: Plan, arm: str, seed: int, scores_TK: Any) -> Record:
     common: dict[str, Any] = {
-        "study": "calibration", "scale": "simulated", "arm": arm, "seed": seed, "signature": f"{arm}-{seed}",
+        "study": "calibration", "scale": plan.scale, "arm": arm, "seed": seed, "signature": f"{arm}-{seed}",
         "status": "done", "budget": {"input_tokens": 1.0},
     }  # fmt: skip
     if plan.loss:
@@ -260,15 +304,18 @@ def _record(plan: Plan, arm: str, seed: int, scores_TK: Any) -> Record:
 
 
 def _judge(design: Design, records: Sequence[Record]) -> Verdicts:
-    return judge_claims(design, records, count_seeds=False)
+    foreign = {column: Metric(column, False, True, 1, foreign=True) for column in design.columns if design.foreign}
+    with declare(foreign):
+        return judge_claims(design, records, count_seeds=False)
 
 
 def rule_sweep(plan: Plan, random: Any) -> tuple[list[Verdicts], int]:
     """(the tables of one simulated sweep that are read, the last one last; seeds it took)."""
     records, read = simulate(plan, random, plan.last), list[Verdicts]()
     if plan.by_hand is not None or plan.read or plan.most is None:
-        read.append(_judge(plan.design(plan.seeds), [one for one in records if one.seed < plan.seeds]))
-        if plan.last == plan.seeds or not any(claim.open for claim in read[0].claims):
+        first = [one for one in records if plan.runs or one.seed < plan.seeds]
+        read.append(_judge(plan.design(plan.seeds), first))
+        if plan.runs or plan.last == plan.seeds or not any(claim.open for claim in read[0].claims):
             return read, plan.seeds
     last, seeds = (
         (_judge(plan.design(plan.seeds), records), plan.last) if plan.most is None else add_seeds(plan, records)
@@ -314,6 +361,8 @@ def false(plan: Plan, contrast: ContrastRow) -> bool:
 
 def _is_blind(plan: Plan, contrast: ContrastRow) -> bool:
     """Whether a contrast is decided on a column that could not have shown the difference."""
+    if plan.runs:
+        return False
     first, second = (plan.gain(arm) for arm in (contrast.arm, contrast.versus))
     word, relation, near = contrast.verdict, contrast.relation, 1e-9
     if word == CONTRADICTED or (word, relation) == (REPRODUCED, ">"):
@@ -336,10 +385,11 @@ def measure(plan: Plan, simulations: int, random: Any) -> dict[str, Any]:
         intervals += len(contrasts)
         decided += sum(find_word(contrast.verdict).decides for contrast in contrasts)
         seeds += n
-        if at < BOOTSTRAPPED and plan.tasks == 1 and plan.most is None and plan.by_hand is None:
+        if at < BOOTSTRAPPED and not plan.runs and plan.tasks == 1 and plan.most is None and plan.by_hand is None:
             hits = [_covers(plan, c, bca(_values(table, c), resamples=1000)) for c in contrasts[:1]]
             bootstrap = [bootstrap[0] + sum(hits), bootstrap[1] + len(hits)]
-        hits = [_covers(plan, c, _lend(table, c)) for c in contrasts if {c.arm, c.versus} & plan.spread.keys()]
+        noisy = [] if plan.runs else [c for c in contrasts if {c.arm, c.versus} & plan.spread.keys()]
+        hits = [_covers(plan, c, _lend(table, c)) for c in noisy]
         lent = [lent[0] + sum(hits), lent[1] + len(hits)]
     entry: dict[str, Any] = {
         "design": plan.name, "seeds": plan.last, "tasks": plan.tasks, "nested": plan.tunings,
@@ -351,9 +401,11 @@ def measure(plan: Plan, simulations: int, random: Any) -> dict[str, Any]:
     if lent[1]:
         entry["lent"] = {"covered": lent[0], "intervals": lent[1]}
     if plan.name == PLANTED:
-        formula = power([Route(plan.effects["a"])], 1.0, plan.seeds)
+        formula = power([Route(plan.effects["a"])], 1.0 / math.sqrt(plan.seeds), plan.seeds - 1)
         entry |= {"effect": plan.effects["a"], "decided": decided, "power": round(decided / intervals, 4)}
         entry["formula"] = round(formula, 4)
+    if plan.runs:
+        entry |= {"runs": dict(plan.runs), "shared": plan.shared, "spread": dict(plan.spread), "luck": plan.luck}
     if plan.most is not None or plan.by_hand is not None:
         entry["mean_seeds"] = round(seeds / simulations, 2)
     return entry
@@ -362,6 +414,9 @@ def measure(plan: Plan, simulations: int, random: Any) -> dict[str, Any]:
 def _find_ends(table: Verdicts, contrast: ContrastRow) -> tuple[float, float] | None:
     """The contrast's 95 % interval, or if there were looks, the one at the level of the last."""
     level = ALPHA if table.design.looks is None else table.design.looks.level(ALPHA, contrast.n)
+    if table.design.foreign:
+        low, high = table.evidence.subtract(contrast.arm, contrast.versus, contrast.column).interval(level)
+        return None if low is None or high is None else (low, high)
     _, _, _, low, high = summarize(_values(table, contrast)[: contrast.n], level)
     return None if low is None or high is None else (low, high)
 
@@ -393,11 +448,11 @@ def _values(table: Verdicts, contrast: ContrastRow) -> list[float]:
     return [first[seed] - second[seed] for seed in first if seed in second]
 
 
-def _measure_all(share: float) -> Iterator[dict[str, Any]]:
-    """The entries of all designs, in order, one process per core."""
+def _measure_all(share: float, chosen: Sequence[int]) -> Iterator[dict[str, Any]]:
+    """The entries of these designs, in order, one process per core."""
     every = plans()
     with ProcessPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        yield from pool.map(_measure_one, range(len(every)), [max(1, round(share * one.simulations)) for one in every])
+        yield from pool.map(_measure_one, chosen, [max(1, round(share * every[at].simulations)) for at in chosen])
 
 
 def _measure_one(at: int, simulations: int) -> dict[str, Any]:
@@ -408,10 +463,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=OUT)
     parser.add_argument("--share", type=float, default=1.0, help="of the simulations, for a quick look")
+    parser.add_argument("--designs", default="", help="only those whose name holds this; the others keep their entries")
     given = parser.parse_args()
-    start, entries = time.perf_counter(), []
-    found = _measure_all(given.share)
-    for entry in progress(found, "designs", unit="design", total=len(plans())):
+    chosen = [at for at, plan in enumerate(plans()) if given.designs in plan.name]
+    start, entries = time.perf_counter(), list[dict[str, Any]]()
+    if given.designs and given.out.exists():
+        kept = json.loads(given.out.read_text())
+        entries = [entry for entry in kept if given.designs not in entry["design"]]
+    for entry in progress(_measure_all(given.share, chosen), "designs", unit="design", total=len(chosen)):
         entries.append(entry)
         rate = 100.0 * entry["false_verdicts"] / entry["tables"]
         rates = f"{rate:.2f} % false tables, coverage {100.0 * entry['coverage']:.2f} %"

@@ -6,6 +6,7 @@ import pytest
 
 from paribus.core.errors import UserError
 from paribus.verdict.claims import Pair, parse
+from paribus.verdict.statistics import ALPHA
 
 ARMS = ("static", "static_x10", "dynamic")
 COLUMNS = ("mlm_loss", "sst2/accuracy", "squad/f1")
@@ -21,6 +22,15 @@ def test_margins_in_points_and_on_a_column() -> None:
 def test_a_margin_that_names_a_column_wins() -> None:
     claim = parse("dynamic ~ static, margin 1 points on squad/f1, margin 0.5 points, margin 0.1 nats", ARMS, COLUMNS)
     assert [claim.margin(column) for column in COLUMNS] == [0.1, 0.005, 0.01]
+
+
+def test_a_claim_without_on_is_about_the_columns_that_its_margins_fit() -> None:
+    claim = parse("dynamic ~ static, margin 0.5 points", ARMS, COLUMNS)
+    assert (claim.columns, claim.left) == (COLUMNS[1:], ("mlm_loss",))
+    assert parse("dynamic > static, margin 0.02 nats", ARMS, COLUMNS).columns == ("mlm_loss",)
+    whole = parse("dynamic > static, margin 0.5 points, margin 0.02 on mlm_loss", ARMS, COLUMNS)
+    assert (whole.columns, whole.left) == (None, ())
+    assert parse("dynamic > static on all, margin 0.5 points", ARMS, COLUMNS).margin("mlm_loss") == 0.0
 
 
 def test_columns_are_a_list() -> None:
@@ -80,7 +90,7 @@ def test_orders_and_best() -> None:
         ("dynamic > static on squad/f1, margin 0.5", r"0\.5 on squad/f1.* is 50 points: write `margin 0\.5 points`"),
         ("dynamic > static, margin 0.1 on squad/f1, margin 9 on mlm_loss", "is 10 points: write"),
         ("dynamic ~ static", "no margin on mlm_loss"),
-        ("dynamic ~ static, margin 0.5 points", "no margin on mlm_loss"),
+        ("dynamic ~ static on all, margin 0.5 points", "no margin on mlm_loss"),
     ],
 )
 def test_unclear_claims_are_refused_by_name(text: str, names: str) -> None:
@@ -91,3 +101,14 @@ def test_unclear_claims_are_refused_by_name(text: str, names: str) -> None:
 def test_equivalence_needs_no_margin_on_a_column_that_carries_no_claim() -> None:
     claim = parse("dynamic ~ static, margin 0.5 points", ARMS, COLUMNS, COLUMNS[1:])
     assert claim.margin("squad/f1") == 0.005
+
+
+def test_better_by_a_size_and_at_a_level() -> None:
+    claim = parse("a > b by 0.5 points on t/accuracy, p < 0.001", ["a", "b"], ["t/accuracy", "u/accuracy"])
+    assert claim.pairs == (Pair("a", "> by", "b"),)
+    assert (claim.columns, claim.margin("t/accuracy"), claim.level) == (("t/accuracy",), 0.005, 0.001)
+    assert parse("a > b", ["a", "b"], ["t/accuracy"]).level == ALPHA
+    for wrong in ("a >= b by 1 points", "a > b by 1 points, margin 1 points", "a > b by much", "a > b, p < 0.2",
+                  "a > b, p < 0.01, p < 0.02", "a > b, p < x"):  # fmt: skip
+        with pytest.raises(UserError):
+            parse(wrong, ["a", "b"], ["t/accuracy"])

@@ -6,8 +6,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from paribus.verdict.resampling import bca, compare_order, kendall
-from paribus.verdict.statistics import tost
+from paribus.verdict.resampling import (
+    _violation,
+    bca,
+    compare_order,
+    kendall,
+    multibootstrap,
+    stochastic_order,
+    superiority,
+)
+from paribus.verdict.statistics import average, tost
 
 RANDOM = np.random.default_rng(4)
 
@@ -57,7 +65,7 @@ def test_our_order_beside_the_papers() -> None:
 
 def test_tost_is_two_t_tests() -> None:
     values = RANDOM.normal(0.1, 0.3, 12)
-    found = tost(values.tolist(), 0.4)
+    found = tost(average(values.tolist()), 0.4)
     assert found is not None
     sides = (
         stats.ttest_1samp(values, -0.4, alternative="greater").pvalue,
@@ -65,5 +73,46 @@ def test_tost_is_two_t_tests() -> None:
     )
     assert found.p == pytest.approx(max(sides))
     assert (found.p < 0.05) == (found.ci_low > -0.4 and found.ci_high < 0.4)
-    assert tost([0.1], 0.4) is None
-    assert tost([0.1, 0.1], 0.4) is None
+    assert tost(average([0.1]), 0.4) is None
+    assert tost(average([0.1, 0.1]), 0.4) is None
+
+
+def test_superiority_is_mann_and_whitneys_u() -> None:
+    first, second = RANDOM.normal(0.5, 1.0, 7), RANDOM.normal(0.0, 1.0, 5)
+    u = stats.mannwhitneyu(first, second).statistic
+    assert superiority(first.tolist(), second.tolist()) == pytest.approx(u / 35)
+    assert superiority([1.0, 1.0], [1.0]) == 0.5
+    assert superiority([], [1.0]) is None
+
+
+def test_stochastic_order_of_arms_apart_and_alike() -> None:
+    low, high = RANDOM.normal(0.0, 1.0, 20), RANDOM.normal(5.0, 1.0, 20)
+    assert stochastic_order(high.tolist(), low.tolist()) == 0.0
+    assert stochastic_order(low.tolist(), high.tolist()) == 1.0
+    one, other = stochastic_order([1.0, 2.0, 3.0], [1.5, 2.5]), stochastic_order([1.5, 2.5], [1.0, 2.0, 3.0])
+    assert one is not None
+    assert other is not None
+    assert min(one, other) > 0.5  # neither is called better
+    assert stochastic_order([1.0, 1.0], [1.0, 1.0]) is None
+
+
+def test_the_violation_ratio_of_two_steps() -> None:
+    """Quantiles 0, 3 against 1, 2: the first is one below in half of the range and one above in the other."""
+    assert _violation(np.array([0.0, 3.0]), np.array([1.0, 2.0])) == pytest.approx(0.5)
+    assert _violation(np.array([0.0, 4.0]), np.array([1.0, 2.0])) == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_the_multibootstrap_resamples_seeds_and_examples(shared: bool) -> None:
+    """Its spread is that of both: of a mean over seeds, and over examples."""
+    luck_S1, hard_1N = RANDOM.normal(0.0, 1.0, (12, 1)), RANDOM.normal(0.0, 2.0, (1, 50))
+    first_SN = luck_S1 + RANDOM.normal(0.0, 0.1, (12, 50))
+    second_SN = (luck_S1 if shared else RANDOM.normal(0.0, 1.0, (12, 1))) + hard_1N
+    found = multibootstrap(first_SN, second_SN, shared)
+    assert found is not None
+    assert found.difference == pytest.approx(float(first_SN.mean() - second_SN.mean()))
+    seeds = 0.0 if shared else (first_SN.mean(1).var() + second_SN.mean(1).var()) / 12
+    spread = np.sqrt(seeds + (first_SN.mean(0) - second_SN.mean(0)).var() / 50)
+    assert found.high - found.low == pytest.approx(3.92 * spread, rel=0.1)
+    assert multibootstrap(first_SN[:1], second_SN[:1], shared) is None
+    assert multibootstrap(first_SN, first_SN, True).p == 1.0  # type: ignore[union-attr]

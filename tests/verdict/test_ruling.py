@@ -13,7 +13,7 @@ from paribus.verdict.controls import describe_left, find_plateau, find_stuck, fi
 from paribus.verdict.metrics import find_incomparable, find_metric, lower_is_better
 from paribus.verdict.power import Range
 from paribus.verdict.ruling import NO_SEED, Ruling, combine, rule
-from paribus.verdict.statistics import pair_seeds
+from paribus.verdict.statistics import average, pair_seeds
 from paribus.verdict.words import judge
 
 M = 0.5
@@ -208,7 +208,7 @@ def test_what_the_control_lacks_is_said() -> None:
 def test_a_claim_is_one_conjunction() -> None:
     """Reproduced on two columns at the claim's own level; contradicted by one of them at half of it."""
     pair = [contrast(BORDERLINE), contrast(BORDERLINE, column="t/accuracy")]
-    found, own = rule([pair])[0], pair[0].paired.p
+    found, own = rule([pair])[0], pair[0].difference.p
     assert (found.verdict, found.p) == ("reproduced", pytest.approx(own))
     turned = rule([[contrast([-x for x in BORDERLINE]), other(1)]])[0]
     assert (turned.verdict, turned.p) == ("undecided", pytest.approx(2.0 * (own or 0.0)))
@@ -347,3 +347,15 @@ def test_a_pair_decides_nothing_while_a_run_of_it_is_on_its_plateau() -> None:
     assert find_stuck({"iid": [], "span3": []}) is None  # not recorded, or not pre-trained
     assert str(find_stuck({"iid": [False, True], "span3": [False]})).endswith("trivial model: iid (1 of 2)")
     assert str(find_stuck({"iid": [True], "span3": [True]})).endswith("iid (1 of 1), span3 (1 of 1)")
+
+
+@pytest.mark.parametrize(
+    ("size", "level", "verdict"),
+    [(0.01, 0.05, "reproduced"), (0.05, 0.05, "undecided"), (0.09, 0.05, "contradicted"), (0.01, 1e-9, "undecided")],
+)
+def test_better_by_a_size_at_a_level(size: float, level: float, verdict: str) -> None:
+    """The mean difference is 0.05, with an interval from 0.047 to 0.053."""
+    difference = average([0.048, 0.05, 0.052, 0.049, 0.051])
+    found = rule([[Contrast("t/accuracy", Pair("a", "> by", "b"), size, difference, level=level)]])[0]
+    assert found.verdict == verdict
+    assert found.more == (verdict == "undecided")

@@ -15,7 +15,17 @@ from paribus.verdict.contrast import Contrast, find_rates
 from paribus.verdict.family import Shares, find_levels
 from paribus.verdict.power import Range, find_range, power, seeds_needed
 from paribus.verdict.ruling import rule
-from paribus.verdict.statistics import find_components, holm, pair_seeds, subtract_nested, summarize, t_test
+from paribus.verdict.statistics import (
+    PAIRED,
+    MeanDifference,
+    average,
+    find_components,
+    holm,
+    pair_seeds,
+    subtract_nested,
+    summarize,
+    t_test,
+)  # fmt: skip
 from paribus.verdict.words import Relation, Route, find_routes
 
 VALUES = st.lists(st.floats(-100, 100).map(lambda x: round(x, 3)), min_size=2, max_size=12)
@@ -43,14 +53,14 @@ def test_one_seed_has_no_interval_and_none_has_nothing() -> None:
 def test_paired_test_is_scipys(pairs: list[tuple[float, float]]) -> None:
     first, second = ([round(x, 4) for x in side] for side in zip(*pairs, strict=True))
     found = pair_seeds(dict(enumerate(first)), dict(enumerate(second)))
-    assert found.summary.n == len(pairs)
-    if found.summary.sd:
+    assert found.n == len(pairs)
+    if found.sd:
         assert found.p == pytest.approx(stats.ttest_rel(first, second).pvalue, rel=1e-6)
 
 
 def test_pairing_uses_the_shared_seeds_alone() -> None:
     found = pair_seeds({0: 1.0, 1: 2.0, 5: 9.0}, {1: 1.5, 0: 0.0, 7: 3.0})
-    assert found.seeds == (0, 1)
+    assert found.counts == (2, 2)
     assert found.differences == (1.0, 0.5)
 
 
@@ -63,7 +73,7 @@ def test_equal_differences_have_no_p_unless_they_are_zero() -> None:
 def test_the_rounding_of_large_numbers_is_no_spread() -> None:
     first, second = [723.4, 1611.2, 4498.7], [723.3, 1611.1, 4498.6]
     found = pair_seeds(dict(enumerate(first)), dict(enumerate(second)))
-    assert found.summary.sd == 0.0
+    assert found.sd == 0.0
     assert found.p is None or found.p == t_test([0.1] * 3)
     tie = pair_seeds({0: 0.1 + 0.2, 1: 0.5}, {0: 0.3, 1: 0.5})
     assert tie.differences == (0.0, 0.0)
@@ -79,7 +89,7 @@ def test_power_of_one_boundary_is_the_noncentral_t() -> None:
     for effect, n in ((1.0, 5), (0.5, 20), (2.0, 4)):
         critical = stats.t.ppf(0.975, n - 1)
         exact = stats.nct.sf(critical, n - 1, effect * np.sqrt(n))
-        assert power([Route(effect)], 1.0, n) == pytest.approx(exact, abs=1e-9)
+        assert power([Route(effect)], 1.0 / np.sqrt(n), n - 1) == pytest.approx(exact, abs=1e-9)
 
 
 def test_seeds_needed_is_the_textbook_number() -> None:
@@ -90,18 +100,23 @@ def test_seeds_needed_is_the_textbook_number() -> None:
     assert seeds_needed([Route(0.0)], 1.0) is None
 
 
+def spread_of(sd: float, n: int) -> MeanDifference:
+    """n pairs with this standard deviation."""
+    return MeanDifference(PAIRED, (n, n), 0.0, sd / math.sqrt(n), n - 1, sd)
+
+
 def test_a_range_of_seeds_is_as_wide_as_what_is_known() -> None:
-    few, many = find_range([Route(1.0)], 1.0, 5), find_range([Route(1.0)], 1.0, 200)
+    few, many = (find_range([Route(1.0)], spread_of(1.0, n)) for n in (5, 200))
     assert few is not None
     assert few.least == 6
     assert few.most is not None
     assert 50 < few.most < 200
     assert many == Range(201, 201)
-    vague = find_range([Route(0.1)], 1.0, 5)
+    vague = find_range([Route(0.1)], spread_of(1.0, 5))
     assert vague is not None
     assert 10 < vague.least < 40
     assert vague.most is None
-    assert find_range([Route(0.0)], 1.0, 5) is None
+    assert find_range([Route(0.0)], spread_of(1.0, 5)) is None
     assert str(Range(6, None)) == "needs 6 seeds or more"
     assert (str(Range(6, 71)), str(Range(9, 9))) == ("needs 6 to 71 seeds", "needs about 9 seeds")
 
@@ -110,7 +125,7 @@ def test_the_range_holds_the_number_of_seeds_in_eight_of_ten() -> None:
     """A true distance of one standard deviation needs ten seeds."""
     hits = 0
     for sample in np.random.default_rng(2).normal(1.0, 1.0, (400, 8)):
-        found = find_range([Route(abs(sample.mean()))], sample.std(ddof=1), 8)
+        found = find_range([Route(abs(sample.mean()))], average(sample.tolist()))
         hits += found is not None and found.least <= 10 <= (found.most or 10)
     assert 0.75 < hits / 400 < 0.93
 
@@ -121,7 +136,7 @@ def test_the_range_of_a_claim_with_a_margin_holds_the_number_of_seeds(effect: fl
     needed, hits = seeds_needed(find_routes(">", effect, 0.5), 0.8), 0
     assert needed is not None
     for sample in np.random.default_rng(1).normal(effect, 0.8, (60, 5)):
-        found = find_range(find_routes(">", float(sample.mean()), 0.5), float(sample.std(ddof=1)), 5)
+        found = find_range(find_routes(">", float(sample.mean()), 0.5), average(sample.tolist()))
         hits += found is not None and found.least <= needed <= (found.most or needed)
     assert hits / 60 > 0.8
 
@@ -141,7 +156,7 @@ def test_the_power_of_a_claim_with_a_margin_by_simulation(relation: Relation, ef
     half = stats.t.ppf(0.975, n - 1) * draws.std(1, ddof=1) / np.sqrt(n)
     inside, off_zero = np.abs(draws.mean(1)) + half < 0.5, draws.mean(1) - half > 0.0
     decided = inside | off_zero if relation == ">" else inside
-    assert power(find_routes(relation, effect, 0.5), 0.8, n) == pytest.approx(decided.mean(), abs=0.01)
+    assert power(find_routes(relation, effect, 0.5), 0.8 / np.sqrt(n), n - 1) == pytest.approx(decided.mean(), abs=0.01)
 
 
 @pytest.mark.parametrize(("relation", "margin"), [(">", 0.0), (">", 0.5), (">=", 0.3), ("~", 0.5)])
@@ -157,7 +172,7 @@ def test_the_claims_p_is_the_level_at_which_the_interval_decides(
         "t/accuracy", pair, margin, pair_seeds(dict(enumerate(differences)), dict.fromkeys(range(9), 0.0))
     )
     found = find_levels([find_rates(contrast)], Shares(1, 1, 0))
-    if not contrast.sd or not 1e-6 < (p := found.first) < 1 - 1e-6:
+    if not contrast.judged or not 1e-6 < (p := found.first) < 1 - 1e-6:
         return
     for alpha, decided in ((p * 1.001, True), (p * 0.999, False)):
         low, high = stats.t.interval(1 - alpha, len(differences) - 1, np.mean(differences), stats.sem(differences))

@@ -6,15 +6,29 @@ from pathlib import Path
 
 import click
 
-from paribus.core.arguments import REQUIRED, Arguments, Option, Positional, Verb, names, path, repeated, setting, text
+from paribus.core.arguments import (
+    REQUIRED,
+    Arguments,
+    Option,
+    Positional,
+    Verb,
+    choice,
+    names,
+    path,
+    repeated,
+    setting,
+    text,
+)
 from paribus.core.console import say
 from paribus.core.files import read_name
+from paribus.integrations.numbers import MARKS
 
 RUNS_OF = Positional(
-    "RUNS", "a CSV or JSONL file, wandb:entity/project, or a folder of W&B (offline), MLflow or lm-eval"
+    "RUNS",
+    "a CSV, JSON or JSONL file, wandb:entity/project, or a folder of W&B (offline), MLflow, Lightning or lm-eval",
 )
 ARM: Option[tuple[str, ...]] = Option("--arm", "the columns that name an arm: A,B", ("arm",), names, shown="arm")
-SEED = Option("--seed", "the column of the seed", "seed", text)
+SEED = Option("--seed", "the column of the seed; none if the runs share no seeds", "seed", text)
 METRIC: Option[tuple[str, ...]] = Option(
     "--metric", "the columns to judge, or a metric of all tasks such as acc; mean is the mean over tasks",
     REQUIRED, names,
@@ -27,7 +41,14 @@ LOWER: Option[tuple[str, ...]] = Option(
 HIGHER: Option[tuple[str, ...]] = Option(
     "--higher", "metrics for which higher is better", (), names, shown="the others"
 )
-STEP: Option[str | None] = Option("--step", "the column of the step: the last row of each run counts", None, text)
+STEP: Option[str | None] = Option(
+    "--step", "which row of a log counts: last, best or a step such as 1000; or its column: COLUMN or COLUMN=last",
+    None, text, shown="last, if the rows of a run differ",
+)  # fmt: skip
+GROUP: Option[str | None] = Option("--group", "a column whose values are judged apart, as GROUP/METRIC", None, text)
+DECIMAL: Option[str | None] = Option(
+    "--decimal", "the decimal mark of all numbers: . or ,", None, choice(MARKS), shown="by the numbers"
+)
 WHERE = repeated("--where", "use only rows with COLUMN=VALUE; repeat it for more", setting, shown="all")
 NAME: Option[str | None] = Option(
     "--name", "read columns from the run names, as '{arm}-s{seed}'", None, text, shown="no"
@@ -38,7 +59,7 @@ OUT: Option[Path | None] = Option("out", "folder of the table", None, path, show
 
 @click.command(
     cls=Verb,
-    params=[RUNS_OF, ARM, SEED, METRIC, BASELINE, CLAIM, LOWER, HIGHER, STEP, WHERE, NAME, STUDY, OUT],
+    params=[RUNS_OF, ARM, SEED, METRIC, BASELINE, CLAIM, LOWER, HIGHER, STEP, GROUP, WHERE, NAME, DECIMAL, STUDY, OUT],
     example="paribus judge runs.csv --metric acc --baseline A --claim 'B > A, margin 0.5 points'",
 )
 def judge(given: Arguments) -> int:
@@ -63,6 +84,8 @@ def judge(given: Arguments) -> int:
         step=given[STEP],
         where=dict(given[WHERE]),
         pattern=given[NAME],
+        group=given[GROUP],
+        decimal=given[DECIMAL],
     )
     judged = judge_runs(open_source(given[RUNS_OF]), options, given[STUDY])
     out = given[OUT] or REPORTS / "judged" / judged.table.study

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from decimal import Decimal, InvalidOperation
 from typing import Any, NamedTuple
 
 from paribus.core.errors import UserError, suggest
-from paribus.integrations.source import DONE, ForeignRow, ForeignSource
+from paribus.integrations.column_kinds import AT, is_lower_better
+from paribus.integrations.numbers import fill, read_columns
+from paribus.integrations.source import BLANKS, DONE, ForeignRow, ForeignSource
+from paribus.integrations.steps import BEST, Contradiction, StepChoice, choose, find_step, list_points, read_choice
 from paribus.runs.record import Record
 from paribus.verdict.metrics import MEAN, metric
-from paribus.verdict.statistics import is_number
 
-_MISSING = ("", "na", "n/a", "nan", "none", "null", "-")
-_ANSWERS = {"true": 1.0, "false": 0.0}
+NO_SEED = "none"  # instead of a seed's column: the runs share no seeds
+_EXACT = 2**53  # from here on, a float does not hold every whole number
 _UNNAMED = re.compile(r"[^\w.+-]+")  # what a claim cannot hold in the name of an arm
+
+RunKey = tuple[str, int]  # arm and seed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,13 +31,15 @@ class JudgeOptions:
     """What to judge.
 
     Args:
-        arm: the columns whose values together name an arm; seed: that of the seed.
+        arm: the columns whose values together name an arm; seed: that of the seed, or `none`: each run has its own.
         metrics: columns, or metrics such as `acc` for `TASK/acc` of every task, or `mean` for the mean over these.
         claims: an arm whose name has spaces or other signs is quoted.
         lower, higher: metrics for which lower, or higher, is better, whatever their names suggest.
-        step: the column of the step; the last row of each run counts.
+        step: the column of the step; `last`, `best` or steps such as `500,1000`; or `COLUMN=best` and the like.
         where: {column: value} of the rows that count.
         pattern: reads columns off the name of each run, such as `{arm}-s{seed}`.
+        group: a column whose values are judged apart, each as a task of that name.
+        decimal: the decimal mark of all columns; None: each column tells.
     """
 
     metrics: tuple[str, ...]
@@ -44,48 +52,83 @@ class JudgeOptions:
     step: str | None = None
     where: Mapping[str, str] = field(default_factory=dict)
     pattern: str | None = None
+    group: str | None = None
+    decimal: str | None = None
 
 
 class ForeignRuns(NamedTuple):
     """Records of a study, its arms (also those whose runs were all left out), its columns, and notes on what was left
-    out or renumbered.
+    out or renumbered. `shared`: whether the seeds mean the same in all arms.
     """
 
     records: tuple[Record, ...]
     arms: tuple[str, ...]
     columns: tuple[str, ...]
     notes: tuple[str, ...]
+    shared: bool
 
 
 def name_arm(text: str) -> str:
     """An arm's name as claims and tables write it."""
-    return _UNNAMED.sub("_", text.strip())
+    return _UNNAMED.sub("_", unicodedata.normalize("NFC", text.strip(BLANKS)))
 
 
 def collect_runs(source: ForeignSource, options: JudgeOptions, study: str) -> ForeignRuns:
-    """One record per arm and seed.
+    """One record per arm and seed; a metric without a number is absent from it, NaN and infinities are numbers.
 
     Parts of a run are put together. A run with contradicting rows is left out; so is a row without arm or seed. Raises
-    UserError for columns that no row has, and if nothing remains.
+    UserError for columns that no row has, for numbers and names that can be read in two ways, for arms whose
+    evaluations had different settings, and if nothing remains.
     """
-    notes: list[str] = []
-    source = _filter_rows(replace(source, rows=read_names(source, options, notes)), options.where)
-    known = source.columns
-    for option, names in (("arm", options.arm), ("seed", (options.seed,)), ("step", filter(None, (options.step,)))):
-        for column in names:
-            _require(column, known, source.name, f"--{option} COLUMN names another one; ")
-    columns = find_columns(options.metrics, known, source)
-    if left := [column for column in known if source.parts.get(column) in columns and column not in columns]:
-        more = f" and {len(left) - 1} more parts of groups" if len(left) > 1 else ""
-        part = f"{left[0]}, a part of {source.parts[left[0]]}{more}"
-        notes.append(f"No column of their own: {part}; --metric takes the name.")
-    measured = tuple(column for column in columns if column in known)
-    groups = _group_rows(source, options, notes)
-    made = [_make_record(study, arm, seed, group, options, measured, notes) for (arm, seed), group in groups.items()]
+    notes = list(source.notes)
+    source = replace(source, rows=read_names(source, options, notes))
+    shared = options.seed != NO_SEED or NO_SEED in source.columns
+    _require_columns(source, options, shared)
+    rows = filter_rows(source, options.where)
+    kept = replace(source, rows=rows)
+    found = find_columns(options.metrics, kept.columns, kept)
+    notes += _note_parts(kept, found)
+    measured = [column for column in found if column in kept.columns]
+    choice = read_choice(options.step, source.columns, source.name, notes)
+    read = read_columns(rows, filter(None, (*measured, choice.column)), source, options.decimal, notes)
+    rows = [fill(row, read) for row in rows]
+    if options.group is not None:
+        rows, measured = split_groups(rows, options.group, measured, source.name, notes)
+    groups = _group_rows(replace(source, rows=rows), options, shared, notes)
+    if choice.column is None and _differ(groups.values(), measured):
+        taken = (*options.arm, options.seed, options.group, *found)
+        choice = StepChoice(find_step([column for column in source.columns if column not in taken], notes))
+        read = read_columns(rows, filter(None, (choice.column,)), source, options.decimal, notes)
+        groups = {key: [fill(row, read) for row in group] for key, group in groups.items()}
+    if choice.rule == BEST and not choice.at:
+        lower = {name: is_lower_better(name, source, options.lower, options.higher) for name in measured}
+        choice = choice._replace(lower=lower)
+        notes.append(f"The best value of each run by {choice.column} counts: it was selected on the judged metric.")
+    _require_equal_settings(groups, measured)
+    made = [_make_record(study, key, group, measured, choice, notes) for key, group in groups.items()]
     records = tuple(record for record in made if record is not None)
-    if measured and not any(is_number(value) for record in records for value in record.metrics.values()):
-        raise UserError(f"no run of {source.name} has a number in {', '.join(columns)}", " ".join(notes[:3]))
-    return ForeignRuns(records, tuple(dict.fromkeys(arm for arm, _ in groups)), columns, tuple(notes))
+    columns = tuple(name for column in measured for name in choice.name_columns(column))
+    columns += (MEAN,) * (MEAN in found)
+    if measured and not any(record.metrics for record in records):
+        raise UserError(f"no run of {source.name} has a number in {', '.join(columns)}", " ".join(notes[-3:]))
+    return ForeignRuns(records, tuple(dict.fromkeys(arm for arm, _ in groups)), columns, tuple(notes), shared)
+
+
+def _require_columns(source: ForeignSource, options: JudgeOptions, shared: bool) -> None:
+    known = source.columns
+    for column in options.arm:
+        more = " or --name '{arm}-s{seed}' reads it from run names;" if any(row.name for row in source.rows) else ";"
+        _require(column, known, source.name, f"--arm COLUMN names another one{more} ")
+    if shared and options.seed not in known:
+        mend = f"name it with --seed COLUMN, or write --seed {NO_SEED} if the runs share no seeds; "
+        _require(options.seed, known, source.name, mend)
+    if options.group is not None:
+        _require(options.group, known, source.name, "--group COLUMN names another one; ")
+
+
+def _require(column: str, known: Sequence[str], source: str, mend: str = "") -> None:
+    if column not in known:
+        raise UserError(f"{source} has no column '{column}'", mend + suggest(column, known))
 
 
 def read_names(source: ForeignSource, options: JudgeOptions, notes: list[str]) -> list[ForeignRow]:
@@ -94,10 +137,11 @@ def read_names(source: ForeignSource, options: JudgeOptions, notes: list[str]) -
         return list(source.rows)
     pattern, rows, odd = _read_pattern(options.pattern, options.seed), [], []
     for row in source.rows:
-        if match := pattern.fullmatch(row.name):
-            rows.append(ForeignRow(row.place, {**row.values, **match.groupdict()}, row.name, row.status))
+        if match := next(filter(None, map(pattern.fullmatch, (row.name, *row.aliases))), None):
+            rows.append(replace(row, values={**row.values, **match.groupdict()}))
         else:
             odd.append(row.name or row.place)
+    odd = list(dict.fromkeys(odd))
     if not rows:
         raise UserError(f"no name in {source.name} matches {options.pattern}", f"the first is '{odd[0]}'")
     if odd:
@@ -116,19 +160,23 @@ def _read_pattern(text: str, seed: str) -> re.Pattern[str]:
     return re.compile(f"(?:.*/)?{''.join(texts)}")
 
 
-def _filter_rows(source: ForeignSource, where: Mapping[str, str]) -> ForeignSource:
+def filter_rows(source: ForeignSource, where: Mapping[str, str]) -> list[ForeignRow]:
     """The rows with these values. Raises UserError if there are none, and for an unknown column."""
     for column in where:
         _require(column, source.columns, source.name)
-    rows = [row for row in source.rows if all(str(row.values.get(key, "")) == value for key, value in where.items())]
+    rows = [row for row in source.rows if all(write_name(row.values.get(key)) == value for key, value in where.items())]
     if not rows:
         raise UserError(f"no row of {source.name} has {' and '.join(map('='.join, where.items()))}", "change --where")
-    return replace(source, rows=rows)
+    return rows
 
 
-def _require(column: str, known: Sequence[str], source: str, mend: str = "") -> None:
-    if column not in known:
-        raise UserError(f"{source} has no column '{column}'", mend + suggest(column, known))
+def write_name(cell: object) -> str:
+    """A cell as a name: a text without blanks around it, `true` and `1.0` as JSON writes them; empty if missing."""
+    if isinstance(cell, str):
+        return cell.strip(BLANKS)
+    if cell is None or (isinstance(cell, float) and math.isnan(cell)):
+        return ""
+    return json.dumps(cell) if isinstance(cell, bool | int | float) else str(cell)
 
 
 def find_columns(metrics: Sequence[str], known: Sequence[str], source: ForeignSource) -> tuple[str, ...]:
@@ -143,93 +191,209 @@ def find_columns(metrics: Sequence[str], known: Sequence[str], source: ForeignSo
     for name in metrics:
         named = [name] if name in known else [column for column in whole if metric(column) == name]
         if not named and name != MEAN:
+            if filtered := [column for column in known if metric(column).partition(AT)[0] == metric(name)]:
+                raise UserError(f"{source.name} has {name} of filters only", f"write {' or '.join(filtered[:3])}")
             _require(name, known, source.name)
         columns |= dict.fromkeys(named or [MEAN])
     return tuple(columns)
 
 
+def _note_parts(source: ForeignSource, columns: Sequence[str]) -> list[str]:
+    left = [name for name in source.columns if source.parts.get(name) in columns and name not in columns]
+    if not left:
+        return []
+    more = f" and {len(left) - 1} more parts of groups" if len(left) > 1 else ""
+    part = f"{left[0]}, a part of {source.parts[left[0]]}{more}"
+    return [f"No column of their own: {part}; --metric takes the name."]
+
+
+def _differ(groups: Any, columns: Sequence[str]) -> bool:
+    """Whether some run has rows with different numbers of a metric."""
+    return any(
+        len({repr(point.number) for point in list_points(rows, column, None)}) > 1
+        for rows in groups
+        for column in columns
+    )
+
+
+def split_groups(
+    rows: Sequence[ForeignRow], column: str, metrics: Sequence[str], source: str, notes: list[str]
+) -> tuple[list[ForeignRow], list[str]]:
+    """The rows with a column `GROUP/METRIC` in place of each metric, and these columns in their order.
+
+    Raises UserError if two groups would have the same name.
+    """
+    texts = {text: name_arm(text) for row in rows if (text := write_name(row.values.get(column)))}
+    _require_distinct({(text,): name for text, name in texts.items()}, "values of --group")
+    columns: dict[str, None] = {}
+    split = []
+    for row in rows:
+        text = write_name(row.values.get(column))
+        if not text:
+            notes.append(f"{row.place} is left out: it has no {column}.")
+            continue
+        own = {f"{texts[text]}/{name}": row.values[name] for name in metrics if name in row.values}
+        columns |= dict.fromkeys(own)
+        others = {key: value for key, value in row.values.items() if key not in metrics}
+        split.append(replace(row, values={**others, **own}))
+    if not split:
+        raise UserError(f"no row of {source} has a value in {column}", "name another column with --group")
+    return split, list(columns)
+
+
+def _require_distinct(names: Mapping[tuple[str, ...], str], what: str) -> None:
+    """Raises UserError if two cells, or lists of cells, would have the same name."""
+    first: dict[str, tuple[str, ...]] = {}
+    for cells, name in names.items():
+        if (other := first.setdefault(name, cells)) != cells:
+            shown = _contrast(" + ".join(other), " + ".join(cells))
+            raise UserError(f"the {what} {shown} would have the same name", "rename one of them")
+
+
+def _contrast(one: str, other: str) -> str:
+    """Two texts in quotes, spelled out if they look alike."""
+    alike = unicodedata.normalize("NFC", one) == unicodedata.normalize("NFC", other)
+    return f"{one!a} and {other!a}" if alike else f"{one!r} and {other!r}"
+
+
 def _group_rows(
-    source: ForeignSource, options: JudgeOptions, notes: list[str]
-) -> dict[tuple[str, int], list[ForeignRow]]:
+    source: ForeignSource, options: JudgeOptions, shared: bool, notes: list[str]
+) -> dict[RunKey, list[ForeignRow]]:
     """{(arm, seed): its rows}; seeds that are not whole numbers are numbered in the order of their names.
 
-    Raises UserError if no row has an arm and a seed.
+    Raises UserError if no row has an arm and a seed, or if two names of arms or seeds would be the same.
     """
-    keys = (*options.arm, options.seed)
-    named: dict[tuple[str, str], list[ForeignRow]] = {}
+    keys = (*options.arm, *([options.seed] if shared else []))
+    named: dict[tuple[tuple[str, ...], str], list[ForeignRow]] = {}
+    raw: dict[tuple[str, ...], str] = {}  # {cells of an arm, with the blanks around them: its name}
     always = set(keys)  # what every row lacks
     for row in source.rows:
-        cells = [str(row.values.get(column, "")).strip() for column in keys]
-        lacking = [column for column, cell in zip(keys, cells, strict=True) if cell.lower() in _MISSING]
+        cells = [write_name(row.values.get(column)) for column in keys]
+        lacking = [column for column, cell in zip(keys, cells, strict=True) if not cell]
         always &= set(lacking)
         if lacking:
             notes.append(f"{row.place} is left out: it has no {' and no '.join(lacking)}.")
-        else:
-            named.setdefault(("+".join(cells[:-1]), cells[-1]), []).append(row)
+            continue
+        arm = tuple(cells[: len(options.arm)])
+        raw[tuple(_keep_blanks(row.values[column]) for column in options.arm)] = name_arm("+".join(arm))
+        run = cells[-1] if shared else _identify(row, source, options)
+        named.setdefault((arm, run), []).append(row)
     if not named:
         empty = [column for column in keys if column in always] or keys
         mend = f"fill it in, or name other columns with --arm and --seed; known: {', '.join(source.columns)}"
         raise UserError(f"no row of {source.name} has {' and '.join(f'a value in {column}' for column in empty)}", mend)
-    seeds = _number_seeds(list(dict.fromkeys(seed for _, seed in named)), notes)
-    arms = {text: name_arm(text) for text in dict.fromkeys(arm for arm, _ in named)}
-    if twice := [text for text, name in arms.items() if list(arms.values()).count(name) > 1]:
-        raise UserError(f"the arms {' and '.join(map(repr, twice[:2]))} would have the same name", "rename one of them")
-    groups: dict[tuple[str, int], list[ForeignRow]] = {}
+    _require_distinct(raw, "arms")
+    if not shared:
+        notes.append("The runs share no seeds: the arms are compared by all their runs.")
+        return {(name_arm("+".join(arm)), at): rows for at, ((arm, _), rows) in enumerate(named.items())}
+    seeds = _number_seeds(list(named), notes)
+    groups: dict[RunKey, list[ForeignRow]] = {}
     for (arm, seed), group in named.items():
-        groups.setdefault((arms[arm], seeds[seed]), []).extend(group)
+        groups.setdefault((name_arm("+".join(arm)), seeds[seed]), []).extend(group)
     return groups
 
 
-def _number_seeds(texts: Sequence[str], notes: list[str]) -> dict[str, int]:
-    """Whole numbers, such as 3 or 3.0, as they are; other names in their order."""
-    with suppress(ValueError):
-        numbers = {text: float(text) for text in texts}
-        if all(number.is_integer() for number in numbers.values()):
-            return {text: int(number) for text, number in numbers.items()}
-    numbered = {text: at for at, text in enumerate(sorted(texts))}
-    notes.append(f"Seeds are numbered: {', '.join(f'{at} is {text}' for text, at in numbered.items())}.")
-    return numbered
+def _keep_blanks(cell: object) -> str:
+    return cell if isinstance(cell, str) else write_name(cell)
+
+
+def _identify(row: ForeignRow, source: ForeignSource, options: JudgeOptions) -> str:
+    """What tells a row's run from the others if the runs have no seeds: its name, or else the row itself."""
+    if not row.name and options.step is not None:
+        raise UserError(
+            f"{source.name} does not tell which rows are one run", "with --step, --seed none needs a column 'name'"
+        )
+    return row.name or row.place
+
+
+def _number_seeds(runs: Sequence[tuple[tuple[str, ...], str]], notes: list[str]) -> dict[str, int]:
+    """Whole numbers, such as 3 or 3.0, as they are; other names in their order.
+
+    Raises UserError if an arm has a seed in two spellings, or a seed is too large to be exact.
+    """
+    texts = list(dict.fromkeys(seed for _, seed in runs))
+    whole = {text: number for text in texts if (number := _read_whole(text)) is not None}
+    spelled: dict[object, str] = {}
+    for arm, text in runs:
+        same = whole.get(text, unicodedata.normalize("NFC", text))
+        if (other := spelled.setdefault((arm, same), text)) != text:
+            cause = f"the seeds {_contrast(other, text)} of arm {'+'.join(arm)} are the same"
+            raise UserError(cause, "write each seed once in one way")
+    spellings: dict[object, list[str]] = {}
+    for text in texts:
+        spellings.setdefault(whole.get(text, unicodedata.normalize("NFC", text)), []).append(text)
+    if twice := [" and ".join(same) for same in spellings.values() if len(same) > 1]:
+        notes.append(f"The same seed: {'; '.join(twice)}.")
+    if len(whole) == len(texts):
+        return whole
+    order = sorted(spellings, key=str)
+    notes.append(f"Seeds are numbered: {', '.join(f'{at} is {spellings[one][0]}' for at, one in enumerate(order))}.")
+    return {text: at for at, one in enumerate(order) for text in spellings[one]}
+
+
+def _read_whole(text: str) -> int | None:
+    """A whole number, exactly, however it is written; None for other texts."""
+    if re.fullmatch(r"[+-]?[0-9]+", text):
+        return int(text)
+    try:
+        number = Decimal(text) if re.fullmatch(r"[0-9.eE+-]{1,40}", text) else None
+    except InvalidOperation:
+        return None
+    if number is None or number != number.to_integral_value() or abs(number) > 10**30:
+        return None
+    if abs(number) >= _EXACT:
+        raise UserError(f"the seed {text} may be rounded", "write it as a whole number")
+    return int(number)
+
+
+def _require_equal_settings(groups: Mapping[RunKey, Sequence[ForeignRow]], columns: Sequence[str]) -> None:
+    """Raises UserError if runs that are compared on a task were evaluated with different settings."""
+    tasks = {column.rpartition("/")[0] for column in columns}
+    first: dict[tuple[str, str], tuple[str, Any]] = {}
+    for (arm, _), rows in groups.items():
+        for row in rows:
+            for task, settings in row.settings.items():
+                for key, value in settings.items() if task in tasks else ():
+                    other, before = first.setdefault((task, key), (arm, value))
+                    if before != value:
+                        cause = f"{task} has {key} {before} in {other} and {value} in {arm}"
+                        raise UserError(cause, "evaluate all arms in the same way, or judge other tasks")
 
 
 def _make_record(
     study: str,
-    arm: str,
-    seed: int,
+    key: RunKey,
     rows: Sequence[ForeignRow],
-    options: JudgeOptions,
     columns: Sequence[str],
+    choice: StepChoice,
     notes: list[str],
 ) -> Record | None:
+    arm, seed = key
     label = f"{arm}/seed{seed}"
     done = [row for row in rows if row.status == DONE]
     if not done:
-        return _record(study, arm, seed, rows[-1], status="failed", error=rows[-1].status)
-    if options.step is not None:
-        done = [max(done, key=lambda row: read_number(row.values.get(options.step or ""), -math.inf))]
-    values: dict[str, list[float]] = {}
+        return _record(study, key, rows[-1], status="failed", error=rows[-1].status)
+    metrics: dict[str, float] = {}
+    most = 0
     for column in columns:
-        numbers = [read_number(row.values.get(column)) for row in done]
-        values[column] = [number for number in numbers if not math.isnan(number)]
-    if odd := [column for column, numbers in values.items() if len(set(numbers)) > 1]:
-        places = ", ".join(row.place for row in done)
-        notes.append(f"{label} is left out: its rows differ in {odd[0]} ({places}); with --step the last one counts.")
-        return None
-    if len(done) > 1 and max(map(len, values.values()), default=0) > 1:
+        points = list_points(done, column, choice.column)
+        if choice.column and any(point.step is None for point in points) and len(points) > 1:
+            lacking = ", ".join(point.place for point in points if point.step is None)
+            notes.append(f"{label}: {column} has no {choice.column} in {lacking}, which does not count.")
+        try:
+            metrics |= choose(points, choice, column)
+        except Contradiction as places:
+            mend = "; with --step the last one counts" if choice.column is None else f" of the same {choice.column}"
+            notes.append(f"{label} is left out: its rows differ in {column} ({places}){mend}.")
+            return None
+        most = max(most, len(points))
+        where = f"has no number at {choice.column} {' or '.join(choice.at)}" if choice.at else "is not a number"
+        absent = [name for name in choice.name_columns(column) if name not in metrics]
+        notes += [f"{label}: {name} {where} and is left out." for name in absent]
+    if most > 1 and choice.column is None:
         notes.append(f"{label} counts once: {', '.join(row.place for row in done)} have the same numbers.")
-    metrics = {column: numbers[0] if numbers else math.nan for column, numbers in values.items()}
-    return _record(study, arm, seed, done[0], status="done", metrics=metrics)
+    return _record(study, key, done[0], status="done", metrics=metrics)
 
 
-def _record(study: str, arm: str, seed: int, row: ForeignRow, **more: Any) -> Record:
-    return Record(signature=row.place, study=study, arm=arm, seed=seed, scale="", **more)
-
-
-def read_number(value: object, otherwise: float = math.nan) -> float:
-    """The number in a cell; 85.2% is 0.852, and true is 1. `otherwise` if it is not a number."""
-    text = str(value).strip()
-    if (answer := _ANSWERS.get(text.lower())) is not None:
-        return answer
-    try:
-        return float(text[:-1]) / 100.0 if text.endswith("%") else float(text)
-    except ValueError:
-        return otherwise
+def _record(study: str, key: RunKey, row: ForeignRow, **more: Any) -> Record:
+    return Record(signature=row.place, study=study, arm=key[0], seed=key[1], scale="", **more)

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from paribus.core.errors import UserError
-from paribus.integrations import delimited, lm_eval, mlflow
+from paribus.integrations import delimited, lightning, lm_eval, mlflow
 from paribus.integrations.source import ForeignSource
+from paribus.integrations.text_files import find_suffix, read_text
 from paribus.integrations.wandb import foreign_runs
 
 READERS: dict[str, Callable[[str], ForeignSource]] = {
@@ -16,11 +17,22 @@ READERS: dict[str, Callable[[str], ForeignSource]] = {
     "wandb offline": foreign_runs.read_offline,
     "mlflow": mlflow.read,
     "lm-eval": lm_eval.read,
+    "lm-eval samples": lm_eval.average_samples,
+    "lightning": lightning.read,
+}
+_ENDINGS = {".db": "mlflow", ".wandb": "wandb offline"}
+_IN_FOLDERS = {  # the first that a folder holds counts
+    "*.wandb": "wandb offline",
+    "results*.json": "lm-eval",
+    lm_eval.SAMPLES: "lm-eval samples",
+    "meta.yaml": "mlflow",
+    "mlflow.db": "mlflow",
+    lightning.METRICS: "lightning",
 }
 
 
 def open_source(name: str) -> ForeignSource:
-    """The rows of `wandb:entity/project`, `mlflow:folder`, a file, or a folder of W&B, MLflow or lm-eval.
+    """The rows of `wandb:entity/project`, `mlflow:folder`, a file, or a folder of W&B, MLflow, Lightning or lm-eval.
 
     Raises UserError for anything else, and if there is no run.
     """
@@ -28,7 +40,7 @@ def open_source(name: str) -> ForeignSource:
     path = Path(name).expanduser()
     read = READERS.get(kind if rest else _find_kind(path))
     if read is None:
-        mend = "give a CSV or JSONL file, wandb:entity/project, or a folder of W&B, MLflow or lm-eval"
+        mend = "give a CSV, JSON or JSONL file, wandb:entity/project, or a folder of W&B, MLflow, Lightning or lm-eval"
         raise UserError(f"{name} {'holds no runs that can be read' if path.exists() else 'does not exist'}", mend)
     source = read(rest or name)
     if not source.rows:
@@ -39,6 +51,8 @@ def open_source(name: str) -> ForeignSource:
 def _find_kind(path: Path) -> str:
     """The reader that a file or folder needs; empty for none."""
     if path.is_file():
-        return {".db": "mlflow", ".wandb": "wandb offline", ".json": "lm-eval"}.get(path.suffix, "table")
-    patterns = {"*.wandb": "wandb offline", "results*.json": "lm-eval", "meta.yaml": "mlflow", "mlflow.db": "mlflow"}
-    return next((kind for pattern, kind in patterns.items() if any(path.rglob(pattern))), "")
+        if find_suffix(path) == ".json":
+            return "table" if read_text(path).lstrip().startswith("[") else "lm-eval"
+        return _ENDINGS.get(path.suffix, "table")
+    found = next((kind for pattern, kind in _IN_FOLDERS.items() if any(path.rglob(pattern))), "")
+    return found or ("lm-eval" if path.is_dir() and lm_eval.list_results(path) else "")

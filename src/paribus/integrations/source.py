@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 DONE = "done"
+BLANKS = " \t\r\n"  # what is stripped around a cell; other white space is part of it
 
 
 @dataclass(frozen=True)
@@ -14,26 +15,33 @@ class ForeignRow:
     """One run, or a part or a point of one.
 
     `place`: where it is in the source, such as `line 3`; `name`: of the run, if it has one; `status`: "done", or how it
-    ended otherwise.
+    ended otherwise; `aliases`: other texts that tell which run it is, such as its folder; `settings`: {task: {key:
+    value}} of an evaluation, which must be equal for its scores to be compared.
     """
 
     place: str
     values: Mapping[str, Any]
     name: str = ""
     status: str = DONE
+    aliases: tuple[str, ...] = ()
+    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class ForeignSource:
     """The rows of a file, a folder or a server.
 
-    `higher`: {column: whether more is better}, if the source says so; `parts`: {column: the one whose mean holds it}.
+    `higher`: {column: whether more is better}, if the source says so; `parts`: {column: the one whose mean holds it};
+    `decimal`: the decimal mark of texts that can be read with either, or None if the source does not tell; `notes`: for
+    the reader of a table.
     """
 
     name: str
     rows: Sequence[ForeignRow]
     higher: Mapping[str, bool] = field(default_factory=dict)
     parts: Mapping[str, str] = field(default_factory=dict)
+    decimal: str | None = "."
+    notes: tuple[str, ...] = ()
 
     @property
     def columns(self) -> tuple[str, ...]:

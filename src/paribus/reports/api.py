@@ -10,7 +10,7 @@ from paribus.core.errors import UserError, nearest
 from paribus.integrations.foreign_records import JudgeOptions
 from paribus.integrations.readers import open_source
 from paribus.integrations.source import ForeignRow, ForeignSource
-from paribus.reports.compare import Comparison, compare_runs
+from paribus.reports.compare import Comparison, FileOptions, compare_runs
 from paribus.reports.judge import Judged
 from paribus.reports.judge import judge as judge_source
 
@@ -69,6 +69,8 @@ def judge(
     step: str | None = None,
     where: Mapping[str, str] | None = None,
     name: str | None = None,
+    group: str | None = None,
+    decimal: str | None = None,
     study: str | None = None,
 ) -> Judged:
     """A table of another framework's runs, as `paribus judge` makes it.
@@ -77,10 +79,13 @@ def judge(
         runs: a pandas frame with one row per run, or any source that `paribus judge` reads: a CSV or JSONL file,
             `wandb:entity/project`, a folder of W&B (offline), MLflow or lm-eval.
         metric: the columns to judge. claims: such as `"A > B, margin 0.5 points"`.
-        arm, seed: the columns that name the arm and the seed.
+        arm, seed: the columns that name the arm and the seed; seed="none" if the runs share no seeds.
         lower, higher: metrics for which lower, or higher, is better, whatever their names suggest.
-        step: the column of the step; the last row of each run counts. where: {column: value} of the rows that count.
+        step: which row of a log counts: `last`, `best` or a step such as `1000`; or its column, `COLUMN` or
+            `COLUMN=best`. where: {column: value} of the rows that count.
         name: a pattern that reads columns from run names, such as `{arm}-s{seed}`.
+        group: a column whose values are judged apart, as `GROUP/METRIC`.
+        decimal: the decimal mark of all numbers, `.` or `,`, if they do not tell it.
 
     Raises:
         UserError: for unknown columns and arms, and claims that cannot be read.
@@ -96,24 +101,42 @@ def judge(
         step=step,
         where=where or {},
         pattern=name,
+        group=group,
+        decimal=decimal,
     )
-    return judge_source(open_source(str(runs)) if isinstance(runs, str | Path) else _read_frame(runs), options, study)
+    return judge_source(
+        open_source(str(runs)) if isinstance(runs, str | Path) else _read_frame(runs, options), options, study
+    )
 
 
-def compare(first: str | Path, second: str | Path, metric: Names = (), key: str | None = None) -> Comparison:
+def compare(
+    first: str | Path,
+    second: str | Path,
+    metric: Names = (),
+    key: str | None = None,
+    where: Mapping[str, str] | None = None,
+    decimal: str | None = None,
+) -> Comparison:
     """Compare two finished runs, or two files with one row per example, example by example, as `paribus compare` does.
 
+    key: the column that identifies an example; where, decimal: as in `judge`.
     Raises UserError if one is not finished, or if the examples are not the same.
     """
-    return compare_runs(str(first), str(second), _list(metric), key)
+    return compare_runs(str(first), str(second), _list(metric), FileOptions(key, where or {}, decimal))
 
 
 def _list(names: Names) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else tuple(names)
 
 
-def _read_frame(frame: DataFrame) -> ForeignSource:
-    rows: list[dict[str, Any]] = frame.to_dict("records")
+def _read_frame(frame: DataFrame, options: JudgeOptions) -> ForeignSource:
+    """NaN is a run that diverged; in a log with several rows per run, it is a cell that the row leaves empty."""
+    keys = [column for column in (*options.arm, options.seed) if column in frame]
+    log = options.step is not None or bool(keys and frame.duplicated(keys).any())
+    cells = frame.astype(object).where(frame.notna(), None)
+    floats = [] if log else list(frame.select_dtypes("floating"))
+    cells[floats] = frame[floats]
+    rows: list[dict[str, Any]] = cells.to_dict("records")
     return ForeignSource(
-        "runs", [ForeignRow(f"row {at}", row, str(row.get("name", ""))) for at, row in enumerate(rows)]
+        "runs", [ForeignRow(f"row {at}", row, str(row.get("name") or "")) for at, row in enumerate(rows)]
     )

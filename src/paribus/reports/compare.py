@@ -5,15 +5,18 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from paribus.core.checksums import matches
 from paribus.core.errors import UserError, suggest
+from paribus.integrations import lm_eval
+from paribus.integrations.column_kinds import AT
 from paribus.integrations.delimited import read as read_table
-from paribus.integrations.foreign_records import read_number
-from paribus.integrations.source import ForeignRow
+from paribus.integrations.foreign_records import filter_rows, write_name
+from paribus.integrations.numbers import fill, has_numbers, read_columns
+from paribus.integrations.source import ForeignRow, ForeignSource
 from paribus.reports.tables.blocks import format_p
 from paribus.reports.tables.markdown import render_grid
 from paribus.runs.folder import CONFIG, GOLD, RECORD, RunFolder
@@ -34,13 +37,16 @@ Values = Mapping[str, float]  # {example: its value}
 class Answers(NamedTuple):
     """A model's results on each example: {column: {example: value}}; `about`: {column: what the examples are}.
 
-    `numbered`: examples are identified only by their order.
+    `numbered`: examples are identified only by their order; `settings`: {column: those of the evaluation}, if known;
+    `notes`: on how its numbers are read.
     """
 
     name: str
     columns: Mapping[str, Values]
     about: Mapping[str, Any]
     numbered: bool = False
+    settings: Mapping[str, Mapping[str, Any]] = {}
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -88,34 +94,58 @@ def _write_row(row: PairRow) -> list[str]:
     return [row.column, str(row.n), *means, *alone, format_p(row.p), format_p(row.p_holm)]
 
 
-def compare_runs(first: str, second: str, metrics: Sequence[str] = (), key: str | None = None) -> Comparison:
-    """Compare two finished runs, or two files with one row per example.
+@dataclass(frozen=True)
+class FileOptions:
+    """How files are read. `key`: the column that identifies the examples, if it is not one of the usual ones.
+
+    `where`: {column: value} of the rows that count; `decimal`: the decimal mark, if the numbers do not tell it.
+    """
+
+    key: str | None = None
+    where: Mapping[str, str] = field(default_factory=dict)
+    decimal: str | None = None
+
+
+def compare_runs(
+    first: str, second: str, metrics: Sequence[str] = (), options: FileOptions = FileOptions()
+) -> Comparison:
+    """Compare two finished runs, two files with one row per example, or two folders of samples of lm-eval.
 
     For a run: whether it gave each right answer (`TASK/right`) and with which probability (`TASK/gold`), as means over
-    its fine-tunings. For a file: its columns of numbers, or `metrics`; `key` names the column that identifies the
-    examples.
+    its fine-tunings. For a file: its columns of numbers, or `metrics`.
 
-    Raises UserError if one is not finished or has no such answers, or if the examples are not the same.
+    Raises UserError if one is not finished or has no such answers, or if the examples or the settings of their
+    evaluation are not the same.
     """
-    one, other = (read_answers(name, metrics, key) for name in (first, second))
+    one, other = (read_answers(name, metrics, options) for name in (first, second))
     shared = [column for column in one.columns if column in other.columns]
     wanted = list(metrics) or shared
     for column in wanted:
         if column not in shared:
-            raise UserError(f"'{column}' has no numbers in both {first} and {second}", suggest(column, shared))
+            filtered = [name for name in shared if name.partition(AT)[0] == column]
+            mend = f"write {' or '.join(filtered)}" if filtered else suggest(column, shared)
+            raise UserError(f"'{column}' has no numbers in both {first} and {second}", mend)
     if not wanted:
         raise UserError(f"{first} and {second} have no column of numbers in common", "name the same columns in both")
     rows = [_compare_column(column, one, other) for column in wanted]
+    notes = dict.fromkeys((*one.notes, *other.notes))
     adjusted = holm([1.0 if row.p is None else row.p for row in rows])
     rows = [replace(row, p_holm=None if row.p is None else rounded(p)) for row, p in zip(rows, adjusted, strict=True)]
-    return Comparison(first, second, tuple(rows), (*_note_unpaired(wanted, one, other), _MEANING))
+    return Comparison(first, second, tuple(rows), (*notes, *_note_unpaired(wanted, one, other), _MEANING))
 
 
-def read_answers(name: str, metrics: Sequence[str], key: str | None) -> Answers:
-    """The answers of a run, given by its folder or a file in it, or of a file. Raises UserError as `compare_runs`."""
+def read_answers(name: str, metrics: Sequence[str], options: FileOptions) -> Answers:
+    """The answers of a run, given by its folder or a file in it, or of a file, or of the samples in a folder.
+
+    Raises UserError as `compare_runs`.
+    """
     path = Path(name).expanduser()
     path = path.parent if path.name in (CONFIG, GOLD, RECORD) else path
-    return _read_file(name, metrics, key) if path.is_file() else _read_run(name, _find_run(path))
+    if path.is_file():
+        return _read_file(path, metrics, options)
+    if path.is_dir() and (files := sorted(path.glob(lm_eval.SAMPLES))):
+        return _read_folder(name, files, metrics, options)
+    return _read_run(name, _find_run(path))
 
 
 def _find_run(path: Path) -> Path:
@@ -149,36 +179,91 @@ def _read_run(name: str, folder: Path) -> Answers:
     return Answers(name, columns, {column: tasks.get(column.partition("/")[0]) for column in columns}, True)
 
 
-def _read_file(name: str, metrics: Sequence[str], key: str | None) -> Answers:
-    source = read_table(name)
-    keys = [one for one in ([key] if key else _KEYS) if one in source.columns]
+def _read_folder(name: str, files: Sequence[Path], metrics: Sequence[str], options: FileOptions) -> Answers:
+    """The columns of all tasks as `TASK/METRIC`. Raises UserError for a task of which there are several files."""
+    columns: dict[str, Values] = {}
+    about, settings, notes = {}, {}, []
+    for path in files:
+        samples = lm_eval.read_samples(path)
+        task = samples.task if samples else path.name
+        own = [column.removeprefix(f"{task}/") for column in metrics]
+        answers = _read_file(path, own, options)
+        if any(f"{task}/{column}" in columns for column in answers.columns):
+            raise UserError(f"{name} has several files of {task}", f"give one, such as {path}")
+        columns |= {f"{task}/{column}": values for column, values in answers.columns.items()}
+        about |= {f"{task}/{column}": texts for column, texts in answers.about.items()}
+        settings |= {f"{task}/{column}": given for column, given in answers.settings.items()}
+        notes += [f"{task}/{note}" for note in answers.notes]
+    return Answers(name, columns, about, settings=settings, notes=tuple(notes))
+
+
+def _read_file(path: Path, metrics: Sequence[str], options: FileOptions) -> Answers:
+    """The columns of a file; those of several filters of lm-eval are `METRIC@FILTER`."""
+    source = read_table(str(path))
+    rows = tuple(filter_rows(source, options.where))
+    usual = [options.key] if options.key else _KEYS
+    keys = [one for one in usual if one in source.columns]
     if not keys:
-        wanted = f"column '{key}'" if key else f"column that tells its examples apart ({', '.join(_KEYS)})"
-        raise UserError(f"{name} has no {wanted}", f"give --id; its columns: {', '.join(source.columns[:12])}")
-    rows = {str(row.values.get(keys[0], "")): row for row in source.rows}
-    if len(rows) < len(source.rows):
-        raise UserError(f"{name} has several rows with the same {keys[0]}", "keep one row per example, or give --id")
-    columns: dict[str, dict[str, float]] = {}
-    for column in dict.fromkeys([*metrics, *_find_measured(source.rows, keys[0])]):
-        numbers = {example: read_number(row.values.get(column)) for example, row in rows.items()}
+        wanted = (
+            f"column '{options.key}'" if options.key else f"column that tells its examples apart ({', '.join(_KEYS)})"
+        )
+        raise UserError(f"{path} has no {wanted}", f"give --id; its columns: {', '.join(source.columns[:12])}")
+    columns: dict[str, Values] = {}
+    about, notes = {}, []
+    listed = any(isinstance(row.values.get("metrics"), list) for row in rows)
+    filters = lm_eval.split_filters(rows) if listed else {lm_eval.NO_FILTER: rows}
+    for kind, part in filters.items():
+        suffix = f"{AT}{kind}"
+        named = len(filters) > 1 or any(column.endswith(suffix) for column in metrics)
+        suffix = suffix if named and kind != lm_eval.NO_FILTER else ""
+        examples = _name_examples(str(path), part, keys[0])
+        wanted_here = [column.removesuffix(suffix) for column in metrics]
+        found, said = _read_values(source, examples, wanted_here, keys[0], options.decimal)
+        columns |= {column + suffix: values for column, values in found.items()}
+        texts = {example: [row.values.get(part) for part in _TEXTS] for example, row in examples.items()}
+        about |= {column + suffix: texts for column in found}
+        notes += said
+    samples = lm_eval.read_samples(path) if listed else None
+    settings = dict.fromkeys(columns, samples.settings if samples else {})
+    return Answers(str(path), columns, about, settings=settings, notes=tuple(dict.fromkeys(notes)))
+
+
+def _name_examples(name: str, rows: Sequence[ForeignRow], key: str) -> dict[str, ForeignRow]:
+    examples = {write_name(row.values.get(key)): row for row in rows}
+    if len(examples) < len(rows):
+        mend = "keep one row per example, choose rows with --where COLUMN=VALUE, or give --id"
+        raise UserError(f"{name} has several rows with the same {key}", mend)
+    return examples
+
+
+def _read_values(
+    source: ForeignSource, examples: Mapping[str, ForeignRow], metrics: Sequence[str], key: str, decimal: str | None
+) -> tuple[dict[str, dict[str, float]], list[str]]:
+    """{column: {example: number}} of the columns that were asked for or, if none were, of all that hold numbers."""
+    rows, notes = list(examples.values()), list[str]()
+    wanted = [column for column in metrics if column in source.columns] or _find_measured(rows, key)
+    known = read_columns(rows, dict.fromkeys(wanted), source, decimal, notes)
+    filled = {example: fill(row, known) for example, row in examples.items()}
+    columns = {}
+    for column in known:
+        numbers = {example: row.values.get(column) for example, row in filled.items()}
         if values := {example: number for example, number in numbers.items() if is_number(number)}:
             columns[column] = values
-    texts = {example: [row.values.get(part) for part in _TEXTS] for example, row in rows.items()}
-    return Answers(name, columns, dict.fromkeys(columns, texts))
+    return columns, notes
 
 
 def _find_measured(rows: Sequence[ForeignRow], key: str) -> list[str]:
     """The metrics that lm-eval lists in each row, or the columns in which every cell is a number."""
-    listed = rows[0].values.get("metrics") if rows else None
-    if isinstance(listed, list):
-        return [str(name) for name in listed]
+    if listed := list(lm_eval.list_metrics(tuple(rows))):
+        return listed
     columns = dict.fromkeys(column for row in rows for column in row.values if column != key)
-    return [column for column in columns if all(is_number(read_number(row.values.get(column, ""))) for row in rows)]
+    return [column for column in columns if has_numbers([row.values.get(column) for row in rows])]
 
 
 def _compare_column(column: str, one: Answers, other: Answers) -> PairRow:
     first, second = one.columns[column], other.columns[column]
     _require_same_examples(column, one, other)
+    _require_same_settings(column, one, other)
     keys = [key for key in first if key in second]
     if not keys:
         raise UserError(
@@ -212,6 +297,15 @@ def _require_same_examples(column: str, one: Answers, other: Answers) -> None:
         if odd:
             mend = "compare runs with the same tasks on the same data"
             raise UserError(f"{one.name} and {other.name} have different examples: {column} differs in {odd[0]}", mend)
+
+
+def _require_same_settings(column: str, one: Answers, other: Answers) -> None:
+    """Raises UserError if the results beside the answers say that they were evaluated with different settings."""
+    first, second = one.settings.get(column, {}), other.settings.get(column, {})
+    for key in first:
+        if key in second and first[key] != second[key]:
+            cause = f"{column} has {key} {first[key]} in {one.name} and {second[key]} in {other.name}"
+            raise UserError(cause, "evaluate both in the same way")
 
 
 def _note_unpaired(columns: Sequence[str], one: Answers, other: Answers) -> list[str]:

@@ -1,7 +1,4 @@
-"""Tables for runs of another framework, with verdicts and seeds needed, by the same code as for our own.
-
-What no one says about a column is read off its name: whether it is a loss, a rate of errors, or a score.
-"""
+"""Tables for runs of another framework, with verdicts and seeds needed, by the same code as for our own."""
 
 from __future__ import annotations
 
@@ -9,10 +6,11 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
 from functools import cached_property
+from itertools import product
 
 from paribus.core.errors import UserError, suggest
+from paribus.integrations.column_kinds import Kind, find_given, is_lower_better, is_share, list_names, read_kind
 from paribus.integrations.foreign_records import ForeignRuns, JudgeOptions, collect_runs, name_arm
 from paribus.integrations.source import ForeignSource
 from paribus.reports.tables.build import build_table
@@ -21,40 +19,13 @@ from paribus.reports.tables.files import render_files
 from paribus.reports.tables.markdown import render_markdown
 from paribus.reports.tables.schema import Table
 from paribus.sweeps.sweep import UNMATCHED
-from paribus.verdict.metrics import MEAN, Metric, declare, is_averaged, metric
+from paribus.verdict.metrics import MEAN, Metric, declare, is_averaged
 from paribus.verdict.statistics import is_number
 
+_NO_SCORE = 1.5  # a score from 0 to 1 is never above this
+_FEW_TIMES = (30.0, 300.0)  # about a hundred times as large, if both arms are somewhat alike
 _DIGITS = 3  # of the range of a column's values that are printed
-_WORD = re.compile(r"[fF]1|[A-Z]?[a-z]+|[A-Z]+(?![a-z])")  # `val`, `MSE` and `Loss` of `val_MSELoss`
 _QUOTED = re.compile(r"\"([^\"]*)\"|'([^']*)'")  # the name of an arm in a claim
-
-
-class Kind(Enum):
-    """`LOSS`: without an upper end, such as a loss or a time; `RATE`: a share of errors; both are better if lower."""
-
-    LOSS = "loss"
-    RATE = "rate"
-    SCORE = "score"
-
-
-# scikit-learn's `neg_log_loss` and the like, whose sign is turned, come before the losses that they end with
-_KINDS = re.compile(
-    r"\b(?:"
-    r"(?P<score>neg (?:log loss|mean|median|root|max|brier).*|acc|accuracy|correct|f1|auc|auroc|precision|recall|bleu"
-    r"|rouge|match|free|reduction|improvement|gain|saved)"
-    r"|(?P<loss>(?:val|valid|train|test|dev|eval)?loss(?:es)?|ppl|perplexity|nll|neg(?:ative)? log likelihood"
-    r"|cross entropy|b?ce|xent|(?:squared?|absolute|percentage) (?:log )?error|r?mse|n?rmse|s?mape|mae|bits|bp[bcd]|kl"
-    r"|brier|fid|lpips|distance|regret|cost|forgetting|latency|(?:run|wall)?time|duration|seconds)"
-    r"|(?P<rate>err|errs|errors?|[wct]er|eer|[em]ce|fpr|fnr|false|failures?|unknown rate)"
-    r")\b"
-)
-
-
-def read_kind(column: str) -> Kind | None:
-    """By the last word that tells: `word_error_rate` and `accuracy_loss` are better if lower, `error_free` is not."""
-    words = " ".join(word.lower() for word in _WORD.findall(column))
-    *_, last = (None, *_KINDS.finditer(words))
-    return None if last is None else Kind(last.lastgroup)
 
 
 @dataclass(frozen=True)
@@ -104,12 +75,18 @@ def judge(source: ForeignSource, options: JudgeOptions, study: str | None = None
         arms=dict.fromkeys((baseline, *runs.arms), ()),
         matched=UNMATCHED,
         claims=tuple(_QUOTED.sub(lambda quoted: name_arm(quoted[1] or quoted[2]), claim) for claim in options.claims),
-        seeds=tuple(sorted({record.seed for record in runs.records})),
+        seeds=tuple(sorted({record.seed for record in runs.records})) if runs.shared else (),
     )
+    _require_one_unit(runs, columns)
     with declare(columns):
         table = build_table(design, runs.records)
-    guessed = {column: kind for column, kind in columns.items() if _find_given(column, source, options) is None}
-    return Judged(replace(table, notes=(*table.notes, *_note_guessed(guessed), *runs.notes)), columns)
+        notes = _note_left_out(design)
+    guessed = {
+        column: kind
+        for column, kind in columns.items()
+        if find_given(column, source, options.lower, options.higher) is None
+    }
+    return Judged(replace(table, notes=(*table.notes, *notes, *_note_guessed(guessed), *runs.notes)), columns)
 
 
 def _describe_columns(runs: ForeignRuns, source: ForeignSource, options: JudgeOptions) -> dict[str, Metric]:
@@ -120,8 +97,7 @@ def _describe_columns(runs: ForeignRuns, source: ForeignSource, options: JudgeOp
     columns = {}
     for column in runs.columns:
         if column != MEAN:
-            given = _find_given(column, source, options)
-            lower = read_kind(column) in (Kind.LOSS, Kind.RATE) if given is None else given
+            lower = is_lower_better(column, source, options.lower, options.higher)
             columns[column] = _describe(column, lower, _list_values(runs, [column]))
     if MEAN in runs.columns:
         with declare(columns):
@@ -140,6 +116,36 @@ def _describe(column: str, lower: bool, values: Sequence[float]) -> Metric:
     return Metric(column, lower, points, min(max(digits, int(points)), 6), foreign=True)
 
 
+def _require_one_unit(runs: ForeignRuns, columns: Mapping[str, Metric]) -> None:
+    """Raises UserError for a column that has fractions in one arm and numbers from 0 to 100 in another.
+
+    An accuracy is never above 1.5 in one arm and below 1 in another. Another column may be, but not a hundred times as
+    large.
+    """
+    for column in columns:
+        kind = read_kind(column)
+        arms: dict[str, list[float]] = {}
+        for record in runs.records if kind is not Kind.LOSS else ():
+            if is_number(value := record.metrics.get(column)):
+                arms.setdefault(record.arm, []).append(value)
+        fractions = {arm: max(values) for arm, values in arms.items() if min(values) >= 0.0 and max(values) <= 1.0}
+        percents = {arm: min(values) for arm, values in arms.items() if min(values) > _NO_SCORE}
+        for (arm, share), (other, percent) in product(fractions.items(), percents.items()):
+            near = share > 0.0 and _FEW_TIMES[0] < percent / share < _FEW_TIMES[1]
+            if is_share(column) or near:
+                cause = f"{column} is {share:g} in {arm} and {percent:g} in {other}"
+                raise UserError(cause, "write it as fractions in all arms, or as percents in all")
+
+
+def _note_left_out(design: Design) -> list[str]:
+    """Claims without `on` that are not about all columns."""
+    return [
+        f"{claim.text}: not about {', '.join(claim.left)}, which the margin does not fit (`on COLUMN` names columns)."
+        for claim in design.parse_claims()
+        if claim.left
+    ]
+
+
 def _list_values(runs: ForeignRuns, columns: Sequence[str]) -> list[float]:
     values = (record.metrics.get(column) for record in runs.records for column in columns)
     return [value for value in values if is_number(value)]
@@ -149,27 +155,15 @@ def _check_directions(columns: Sequence[str], options: JudgeOptions) -> None:
     """Raises UserError for a name that no column has, for a column that both options name, and for a mean of losses."""
     if MEAN in options.lower:
         raise UserError(f"--lower names {MEAN}, which averages scores that are better if higher", "leave it out")
-    known = list(dict.fromkeys(name for column in columns for name in (column, metric(column))))
+    known = list(dict.fromkeys(name for column in columns for name in list_names(column)))
     for option, names in (("lower", options.lower), ("higher", options.higher)):
         for name in names:
             if name not in known:
                 raise UserError(f"--{option} names '{name}', which is not judged", suggest(name, known))
     for column in columns:
-        if _names(column, options.lower) and _names(column, options.higher):
+        names = list_names(column)
+        if any(name in options.lower for name in names) and any(name in options.higher for name in names):
             raise UserError(f"--lower and --higher both name {column}", "keep one of them")
-
-
-def _names(column: str, names: Sequence[str]) -> bool:
-    return column in names or metric(column) in names
-
-
-def _find_given(column: str, source: ForeignSource, options: JudgeOptions) -> bool | None:
-    """Whether the user or the source says that lower is better; None if neither says anything."""
-    if column == MEAN:
-        return False
-    if _names(column, options.lower) or _names(column, options.higher):
-        return _names(column, options.lower)
-    return not source.higher[column] if column in source.higher else None
 
 
 def _note_guessed(guessed: Mapping[str, Metric]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -119,7 +120,7 @@ def say_power(request: Request) -> str:
     seen = (
         f"{count} seeds see {size:.1f} points"
         for count in dict.fromkeys((n, 5, 10))
-        if (size := detectable(1.0, count))
+        if (size := detectable(1.0 / math.sqrt(count), count - 1))
     )
     given = "if the differences between paired runs have a standard deviation of 1 point"
     return f"With {POWER:.0%} power, {', '.join(seen)}, {given}."

@@ -1,7 +1,8 @@
 """The language of claims, fixed in a sweep file before its first run.
 
-    claim     = statement [" on " columns] {", margin " number [unit] [" on " columns]}
+    claim     = statement [" on " columns] {", margin " number [unit] [" on " columns]} [", p < " number]
     statement = ARM " > " ARM            better (superiority)
+              | ARM " > " ARM " by " number [unit]   better by more than that
               | ARM " >= " ARM           not worse by more than the margin (non-inferiority)
               | ARM " ~ " ARM            the same within the margin (equivalence)
               | "monotone(" ARM, ARM, ... ")"   each >= the one before, and the last > the first
@@ -9,10 +10,13 @@
     columns   = "all" | COLUMN {", " COLUMN}
     unit      = "points" (1/100 of an accuracy-like metric) | "nats" (of a loss or forgetting) | none (the metric's own)
 
-Without `on`, and by `on all`, a claim is about every column that can carry one. A margin in points holds for the
-accuracy-like columns of its claim, one in nats for losses and forgetting; one that fits none is refused. `on COLUMN`
-narrows either and is required for a margin without a unit if the claim has several columns. On an accuracy, such a
-margin is a fraction: 0.02 is 2 points, and 0.1 or more is refused. A column without a margin has a margin of zero.
+By `on all`, a claim is about every column that can carry one. Without `on`, it is about those that its margins fit,
+or about all if it has none. A margin in points holds for the accuracy-like columns of its claim, one in nats for losses
+and forgetting; one that fits none is refused. `on COLUMN` narrows either and is required for a margin without a unit if
+the claim has several columns. On an accuracy, such a margin is a fraction: 0.02 is 2 points, and 0.1 or more is
+refused. A column without a margin has a margin of zero. What follows `by` is read like a margin, and takes its place.
+`p < 0.001` asks for more than the table's error rate of 5%: the two-sided test of each contrast must pass that level
+too.
 Example:
 
     dynamic >= static_x10 on all, margin 0.5 points, margin 0.02 on mlm_loss
@@ -32,12 +36,12 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, cast
 
 from paribus.core.errors import UserError, suggest
-from paribus.verdict.metrics import POINT, in_points, metric
-from paribus.verdict.statistics import is_number
+from paribus.verdict.metrics import POINT, find_metric, in_points, metric
+from paribus.verdict.statistics import ALPHA, is_number
 from paribus.verdict.words import Relation
 
 OURS, PAPER, TWINS = "ours", "paper", "A/A"
@@ -54,6 +58,7 @@ _BEST = re.compile(rf"best is ({_ARM})(?:\s+of\s+\(\s*({_ARM}(?:\s*,\s*{_ARM})*)
 IN_NATS = ("loss", "forgetting")  # what the names of such columns end with
 _COARSE = 0.1  # a margin without unit that is this large on an accuracy is meant in points
 _NO_COMMA = re.compile(r"[^\s,]\s+margin\s+[\d.+-]")
+_LEVEL = re.compile(r"p\s*<\s*((?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)")
 _MARGIN = re.compile(r"margin\s+([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)(?:\s+(points?|nats?))?(?:\s+on\s+(.+))?")
 
 
@@ -85,17 +90,31 @@ class Margin(NamedTuple):
             return column in self.columns
         if self.unit == "points":
             return in_points(column)
-        return not self.unit or metric(column).endswith(IN_NATS)
+        return not self.unit or is_in_nats(column)
+
+
+def is_in_nats(column: str) -> bool:
+    """Whether a margin in nats holds for a column: a loss or forgetting, by its name."""
+    name = metric(column).lower()
+    if find_metric(column).foreign:
+        return not in_points(column) and any(word in name for word in IN_NATS)
+    return name.endswith(IN_NATS)
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A parsed claim; it holds when all its pairs hold on all its columns (`columns` None: all that can carry one)."""
+    """A parsed claim; it holds when all its pairs hold on all its columns (`columns` None: all that can carry one).
+
+    `left`: the columns that it is not about, since it names none and no margin of it fits them. `level`: the error rate
+    of each contrast, if the claim asks for a stricter one than the table's.
+    """
 
     text: str
     pairs: tuple[Pair, ...]
     columns: tuple[str, ...] | None
     margins: tuple[Margin, ...]
+    left: tuple[str, ...] = ()
+    level: float = ALPHA
 
     def margin(self, column: str) -> float:
         """The margin on a column in the metric's own unit: of several that fit the last one that names the column."""
@@ -112,17 +131,36 @@ def parse(text: str, arms: Sequence[str], columns: Sequence[str], carrying: Sequ
     """
     if _NO_COMMA.search(text):
         raise UserError(f"claim '{text}' runs into its margin", "put a comma before margin")
-    head, *tails = [part.strip() for part in re.split(r",\s*(?=margin\b)", text.strip())]
+    head, *tails = [part.strip() for part in re.split(r",\s*(?=margin\b|p\s*<)", text.strip())]
+    level, tails = _level(tails, text)
     statement, _, named = (part.strip() for part in head.partition(" on "))
+    statement, by, size = (part.strip() for part in statement.partition(" by "))
+    if by:
+        if tails or not re.fullmatch(rf"{_SIDE}\s*>\s*{_SIDE}", statement):
+            raise UserError(f"claim '{text}' cannot have 'by {size}'", "write A > B by 0.5 points, without a margin")
+        tails = [f"margin {size}"]
     pairs = _pairs(statement, text, arms)
+    if by:
+        pairs = tuple(pair._replace(relation="> by") for pair in pairs)
     if not pairs:
         raise UserError(f"claim '{text}' compares an arm with itself", "name two arms")
     for arm in dict.fromkeys(name for pair in pairs for name in (pair.arm, pair.versus)):
         if arm not in arms:
             raise UserError(f"claim '{text}' names the unknown arm '{arm}'", suggest(arm, arms))
-    claim = Claim(text, pairs, _columns(named, text, columns), tuple(_margin(tail, text, columns) for tail in tails))
-    _check_margins(claim, columns if carrying is None else carrying)
+    margins = tuple(_margin(tail, text, columns) for tail in tails)
+    claim = Claim(text, pairs, _columns(named, text, columns), margins, level=level)
+    about = tuple(columns if carrying is None else carrying)
+    if not named:
+        claim = _narrow(claim, about)
+    _check_margins(claim, about)
     return claim
+
+
+def _narrow(claim: Claim, carrying: Sequence[str]) -> Claim:
+    """The claim about the columns that its margins fit. One without margins, or of which none fits, stays as it is."""
+    fitting = tuple(column for column in carrying if any(margin.fits(column) for margin in claim.margins))
+    left = tuple(column for column in carrying if column not in fitting)
+    return replace(claim, columns=fitting, left=left) if fitting and left else claim
 
 
 def _pairs(statement: str, text: str, arms: Sequence[str]) -> tuple[Pair, ...]:
@@ -159,6 +197,17 @@ def _columns(named: str, text: str, columns: Sequence[str]) -> tuple[str, ...] |
         if column not in columns:
             raise UserError(f"claim '{text}' names the unknown column '{column}'", suggest(column, columns))
     return names
+
+
+def _level(tails: Sequence[str], text: str) -> tuple[float, list[str]]:
+    """(the level of `p < 0.001`, the other parts of a claim)."""
+    levels = [tail for tail in tails if tail.startswith("p")]
+    if not levels:
+        return ALPHA, list(tails)
+    match = _LEVEL.fullmatch(levels[0])
+    if match is None or len(levels) > 1 or not 0.0 < float(match[1]) <= ALPHA:
+        raise UserError(f"claim '{text}' has '{levels[-1]}'", f"write one level, at most {ALPHA:.2g}, as in p < 0.001")
+    return float(match[1]), [tail for tail in tails if tail not in levels]
 
 
 def _margin(tail: str, text: str, columns: Sequence[str]) -> Margin:

@@ -9,7 +9,6 @@ so that no error rate can rise.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -17,11 +16,18 @@ from typing import NamedTuple
 from paribus.verdict.claims import Pair
 from paribus.verdict.metrics import lower_is_better
 from paribus.verdict.sequential import Looks
-from paribus.verdict.statistics import Paired, mean_sd, two_sided
-from paribus.verdict.words import CONTRADICTED, REPRODUCED, Route, find_routes
+from paribus.verdict.statistics import ALPHA, MeanDifference
+from paribus.verdict.words import CONTRADICTED, EQUIVALENT, REPRODUCED, Route, find_routes
 
 NO_SCRATCH = "no run from scratch shows that the column is sensitive to pre-training"
 ONE_SCRATCH = "one seed cannot show that the column is sensitive to pre-training"
+
+
+class Share(NamedTuple):
+    """`part` of `whole` runs."""
+
+    part: int
+    whole: int
 
 
 @dataclass(frozen=True)
@@ -30,16 +36,20 @@ class Contrast:
 
     `absent`: why one of the arms could not be run at all, or nothing. `gains`: both arms less the same model from
     scratch, over the seeds that they share with it; None for a column that has no such control, and for an arm that is
-    itself the model from scratch of other arms.
+    itself the model from scratch of other arms. `diverged`: the runs of both arms that have no number because they
+    diverged. The interval leaves them out, but a diverged run is worse than every other one: no verdict may put its arm
+    above the other or beside it. `level`: the error rate that the claim asks for, if it is stricter than the table's.
     """
 
     column: str
     pair: Pair
     margin: float
-    paired: Paired
+    difference: MeanDifference
     barred: str | None = None
     absent: str = ""
-    gains: tuple[Paired | None, Paired | None] | None = None
+    gains: tuple[MeanDifference | None, MeanDifference | None] | None = None
+    diverged: tuple[Share, Share] = (Share(0, 0), Share(0, 0))
+    level: float = ALPHA
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -49,26 +59,27 @@ class Contrast:
     @cached_property
     def benefit(self) -> float:
         """The mean difference, turned so that up is better. Only if there are differences."""
-        return self._turn(self.paired)
-
-    @cached_property
-    def sd(self) -> float | None:
-        """Sample standard deviation of the differences; None below two."""
-        return mean_sd(self.paired.differences)[1] if self.paired.differences else None
+        return self._turn(self.difference)
 
     @property
     def judged(self) -> bool:
         """Whether there is an interval, and a spread to judge by."""
-        return bool(self.sd)
+        return bool(self.difference.error)
+
+    @property
+    def fewer(self) -> str:
+        """The arm with fewer runs."""
+        first, second = self.difference.counts
+        return self.pair.arm if first < second else self.pair.versus
 
     @property
     def routes(self) -> tuple[Route, ...]:
         """The ways in which the interval could decide if the mean difference were the true one."""
         return find_routes(self.pair.relation, self.benefit, self.margin)
 
-    def _turn(self, paired: Paired) -> float:
-        mean = mean_sd(paired.differences)[0]
-        return -mean if lower_is_better(self.column) else mean
+    def _turn(self, difference: MeanDifference) -> float:
+        assert difference.mean is not None
+        return -difference.mean if lower_is_better(self.column) else difference.mean
 
     def rate_apart(self, better: int, looks: Looks | None) -> float:
         """The smallest error rate at which the first (0) or second (1) arm lies above the model from scratch."""
@@ -87,7 +98,7 @@ class Contrast:
         if self.gains is None:
             return 0.0
         gain = self.gains[side]
-        if gain is None or len(gain.differences) < 2 or not mean_sd(gain.differences)[1]:
+        if gain is None or not gain.error:
             return 1.0
         return find_rate(gain, self._turn(gain) - least, looks)
 
@@ -97,31 +108,45 @@ class Contrast:
         return self._share_seeds(2)
 
     def _share_seeds(self, least: int) -> bool:
-        return any(gain is not None and len(gain.differences) >= least for gain in self.gains or ())
+        return any(gain is not None and gain.n >= least for gain in self.gains or ())
 
     def explain_control(self, word: str) -> str:
         """What the contrast lacks over the model from scratch, for a verdict that its interval would give."""
         if not self.controlled:
             return ONE_SCRATCH if self._share_seeds(1) else NO_SCRATCH
         better, relation = self.pair.arm if self.benefit > 0.0 else self.pair.versus, self.pair.relation
-        if word == CONTRADICTED or (word == REPRODUCED and relation == ">"):
+        is_apart = relation in (">", "> by") if word == REPRODUCED else word == CONTRADICTED and relation != "> by"
+        if is_apart:
             return f"not sensitive: {better} is not clearly above the model from scratch"
         gainer = self.pair.versus if relation == ">=" else "no arm"
         verb = "is" if gainer == "no arm" else "is not"
         return f"not sensitive: {gainer} {verb} clearly above the model from scratch by more than the margin"
 
+    def explain_diverged(self, word: str) -> str:
+        """Why the word is not said: it puts an arm with diverged runs above the other or beside it. Or nothing."""
+        sides = {0, 1} if self.pair.relation == "~" or word == EQUIVALENT else {0 if word == REPRODUCED else 1}
+        if self.pair.relation == "~" and word == CONTRADICTED:
+            sides = {0 if self.benefit > 0.0 else 1}
+        worst = "and a diverged run counts as the worst"
+        return "; ".join(f"{runs} diverged, {worst}" for runs in self._list_diverged(sides))
 
-def find_rate(paired: Paired, room: float, looks: Looks | None) -> float:
-    """The smallest alpha whose two-sided 1 - alpha interval is less wide than this to either side; 1 for none.
+    def mention_diverged(self) -> str:
+        """Which runs the interval leaves out, or nothing."""
+        return "; ".join(f"not counting {runs}, which diverged" for runs in self._list_diverged({0, 1}))
 
-    Args:
-        looks: then it is the error rate of all looks together.
-    """
-    n, (_, sd) = len(paired.differences), mean_sd(paired.differences)
-    if room <= 0.0 or not sd:
-        return 1.0
-    p = two_sided(n, room * math.sqrt(n) / sd)
-    return p if looks is None else looks.p(p, n)
+    def _list_diverged(self, sides: set[int]) -> list[str]:
+        arms = zip((self.pair.arm, self.pair.versus), self.diverged, strict=True)
+        return [
+            f"{runs.part} of {runs.whole} runs of {arm}"
+            for side, (arm, runs) in enumerate(arms)
+            if runs.part and side in sides
+        ]
+
+
+def find_rate(difference: MeanDifference, room: float, looks: Looks | None) -> float:
+    """`MeanDifference.find_rate`, or that of all looks together."""
+    rate = difference.find_rate(room)
+    return rate if looks is None or rate == 1.0 else looks.p(rate, difference.n)
 
 
 class Rates(NamedTuple):
@@ -142,15 +167,22 @@ def find_rates(contrast: Contrast, looks: Looks | None = None) -> Rates:
         return Rates()
     benefit, margin, size = contrast.benefit, contrast.margin, abs(contrast.benefit)
 
-    def rate(room: float, control: float) -> float:
-        return max(find_rate(contrast.paired, room, looks), control)
+    def rate(room: float, control: float, word: str = "") -> float:
+        if word and contrast.explain_diverged(word):
+            return 1.0
+        return max(find_rate(contrast.difference, room, looks), control)
 
     first, second, alike = contrast.rate_apart(0, looks), contrast.rate_apart(1, looks), contrast.rate_alike(looks)
     if contrast.pair.relation == ">=":
-        return Rates(rate(benefit + margin, alike), rate(-margin - benefit, second), beyond=0.0)
+        up = rate(benefit + margin, alike, REPRODUCED)
+        return Rates(up, rate(-margin - benefit, second, CONTRADICTED), beyond=0.0)
+    if contrast.pair.relation == "> by":  # an arm that is hardly better shows no sensitivity
+        up = rate(benefit - margin, first, REPRODUCED)
+        return Rates(up, rate(margin - benefit, alike, CONTRADICTED), beyond=0.0)
     if contrast.pair.relation == "~":
-        return Rates(rate(margin - size, alike), rate(size - margin, first if benefit > 0.0 else second), beyond=0.0)
-    up, down = rate(benefit, first), rate(-benefit, second)
+        apart = first if benefit > 0.0 else second
+        return Rates(rate(margin - size, alike, REPRODUCED), rate(size - margin, apart, CONTRADICTED), beyond=0.0)
+    up, down = rate(benefit, first, REPRODUCED), rate(-benefit, second, CONTRADICTED)
     if margin == 0.0:
         return Rates(up, down, beyond=0.0)
-    return Rates(up, down, rate(margin - size, alike), rate(size - margin, 0.0))
+    return Rates(up, down, rate(margin - size, alike, EQUIVALENT), rate(size - margin, 0.0))

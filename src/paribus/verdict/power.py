@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from paribus.core.errors import UserError
-from paribus.verdict.statistics import ALPHA, t_quantile
+from paribus.verdict.statistics import ALPHA, MeanDifference, t_quantile
 from paribus.verdict.words import Relation, Route, find_routes, judge
 
 POWER = 0.8
@@ -41,21 +41,20 @@ def join_ranges(ranges: Sequence[Range]) -> Range:
     return Range(max(one.least for one in ranges), most)
 
 
-def power(routes: Sequence[Route], sd: float, n: int, alpha: float = ALPHA) -> float:
-    """The chance that a two-sided 1 - alpha interval over n pairs is decided by one of at most two routes.
+def power(routes: Sequence[Route], error: float, df: float, alpha: float = ALPHA) -> float:
+    """The chance that a two-sided 1 - alpha interval with this standard error is decided by one of at most two routes.
 
-    Noncentral t for one boundary; else over the sample's standard deviation (Gauss-Legendre), since the mean of n
-    pairs does not depend on it.
+    Noncentral t for one boundary; else over the sample's standard deviation (Gauss-Legendre), since the mean does not
+    depend on it.
     """
     import numpy as np
     from scipy.special import nctdtr, ndtr
 
-    critical = t_quantile(n, alpha)
-    if _has_one_boundary(routes):
-        return 1.0 - float(nctdtr(n - 1, routes[0].behind * math.sqrt(n) / sd, critical))
-    spread, weights = _sample_spreads(n)
+    critical = t_quantile(df, alpha)
+    if _has_one_boundary(routes) and not math.isnan(missed := nctdtr(df, routes[0].behind / error, critical)):
+        return 1.0 - float(missed)  # scipy has none for huge distances
+    spread, weights = _sample_spreads(df)
     half = critical * spread  # of the interval, in standard errors
-    error = sd / math.sqrt(n)
     ends = [(half - route.behind / error, route.ahead / error - half) for route in routes]
 
     def chance(low: Any, high: Any) -> Any:
@@ -73,24 +72,28 @@ def _has_one_boundary(routes: Sequence[Route]) -> bool:
 
 
 @cache
-def _sample_spreads(n: int) -> tuple[Any, Any]:
-    """The standard deviation of n numbers, over the true one: its values and their probabilities, for integrals."""
+def _sample_spreads(df: float) -> tuple[Any, Any]:
+    """A sample's standard deviation over the true one: its values and their probabilities, for integrals."""
     import numpy as np
     from scipy.special import chdtri
 
     nodes, weights = np.polynomial.legendre.leggauss(100)
-    return np.sqrt(chdtri(n - 1, (1.0 - nodes) / 2.0) / (n - 1)), weights / 2.0
+    return np.sqrt(chdtri(df, (1.0 - nodes) / 2.0) / df), weights / 2.0
 
 
-def seeds_needed(routes: Sequence[Route], sd: float, alpha: float = ALPHA) -> int | None:
-    """The smallest number of seeds with a chance of `POWER` for a decision; None above `MOST_SEEDS`."""
+def seeds_needed(routes: Sequence[Route], sd: float, alpha: float = ALPHA, df_per_seed: float = 1.0) -> int | None:
+    """The smallest number of seeds per arm with a chance of `POWER` for a decision; None above `MOST_SEEDS`.
+
+    `sd`, `df_per_seed`: as in `MeanDifference`.
+    """
     if sd == 0.0 or max(route.room for route in routes) <= 0.0:
         return None
 
     def enough(n: int) -> bool:
+        error, df = sd / math.sqrt(n), df_per_seed * (n - 1)
         if _has_one_boundary(routes):
-            return routes[0].behind / sd >= _least(n, alpha)
-        return power(routes, sd, n, alpha) >= POWER
+            return routes[0].behind / error >= _least(df, alpha)
+        return power(routes, error, df, alpha) >= POWER
 
     low, high = 1, 2
     while not enough(high):
@@ -103,29 +106,29 @@ def seeds_needed(routes: Sequence[Route], sd: float, alpha: float = ALPHA) -> in
     return high
 
 
-def find_range(routes: Sequence[Route], sd: float, n: int, alpha: float = ALPHA) -> Range | None:
+def find_range(routes: Sequence[Route], difference: MeanDifference, alpha: float = ALPHA) -> Range | None:
     """The least and the most `seeds_needed` in the 80% interval of the true distance over the true spread.
 
-    Of the boundary that is nearest on the way with most room, by the noncentral t of n pairs: both are as uncertain as
-    n pairs leave them. If there are two routes, one of them is short wherever the mean is, so that the spread matters
+    Of the boundary that is nearest on the way with most room, by the noncentral t: both are as uncertain as the runs
+    leave them. If there are two routes, one of them is short wherever the mean is, so that the spread matters
     by itself: both ends of its own 80% interval count. None if every case needs more than `MOST_SEEDS`.
     """
     import numpy as np
     from scipy.special import chdtri, nctdtrinc
 
     room = max(route.room for route in routes)
-    if sd == 0.0 or room <= 0.0:
+    sd, error, df = difference.sd, difference.error, difference.df
+    if not sd or not error or room <= 0.0:
         return None
-    root = math.sqrt(n)
     tails = ((1.0 - LIKELY) / 2.0, (1.0 + LIKELY) / 2.0)
-    far, near = (float(nctdtrinc(n - 1, tail, room / sd * root)) / root for tail in tails)
-    spreads = [sd] if len(routes) == 1 else [sd * math.sqrt((n - 1) / chdtri(n - 1, tail)) for tail in tails]
-    cases = [_move(routes, room, size * sd) for size in np.linspace(near, far, 2 * len(routes))]
-    needed = [seeds_needed(case, spread, alpha) for case in cases for spread in spreads]
+    far, near = (float(nctdtrinc(df, tail, room / error)) * error for tail in tails)
+    spreads = [sd] if len(routes) == 1 else [sd * math.sqrt(df / chdtri(df, tail)) for tail in tails]
+    cases = [_move(routes, room, size) for size in np.linspace(near, far, 2 * len(routes))]
+    needed = [seeds_needed(case, spread, alpha, difference.df_per_seed) for case in cases for spread in spreads]
     known = [seeds for seeds in needed if seeds is not None]
     if not known:
         return None
-    least = max(min(known), n + 1)
+    least = max(min(known), difference.n + 1)
     return Range(least, None if None in needed else max(*known, least))
 
 
@@ -136,22 +139,22 @@ def _move(routes: Sequence[Route], room: float, to: float) -> list[Route]:
     return [Route(route.behind + shift, route.ahead - shift) for route in routes]
 
 
-def detectable(sd: float, n: int, alpha: float = ALPHA) -> float | None:
-    """The smallest difference that n pairs distinguish from zero with probability `POWER`; None without spread.
+def detectable(error: float, df: float, alpha: float = ALPHA) -> float | None:
+    """The smallest difference that is distinguished from zero with probability `POWER`; None without spread.
 
     A difference smaller than this that n seeds did not find is not evidence against it: "n = 5 could have seen 1.1
     points".
     """
-    return float(f"{sd * _least(n, alpha):.3g}") if sd > 0.0 and n > 1 and alpha > 0.0 else None
+    return float(f"{error * _least(df, alpha):.3g}") if error > 0.0 and df > 0 and alpha > 0.0 else None
 
 
 @cache
-def _least(n: int, alpha: float) -> float:
-    """`detectable` in standard deviations."""
+def _least(df: float, alpha: float) -> float:
+    """`detectable` in standard errors."""
     from scipy.optimize import brentq
 
     def excess(distance: float) -> float:
-        return power([Route(distance)], 1.0, n, alpha) - POWER
+        return power([Route(distance)], 1.0, df, alpha) - POWER
 
     high = 1.0
     while excess(high) < 0.0:
@@ -187,6 +190,7 @@ class SeedPlan:
     effect: float
     margin: float
     arms: int
+    unpaired: bool
     level: float
     needs: tuple[Need, ...]
     chances: tuple[Chance, ...]
@@ -198,9 +202,10 @@ class SeedPlan:
 
     def __str__(self) -> str:
         claims = f" ({self.arms - 1} claims, {100 * self.level:.3g}% of the error rate of 5% for each)"
+        spread = f"{self.sd:g} over the seeds of one arm" if self.unpaired else f"{self.sd:g} over shared seeds"
         lines = [
-            f"If the difference between two arms is {self.effect:g}, with a standard deviation of {self.sd:g} over "
-            f"shared seeds{claims if self.arms > 2 else ''}:"
+            f"If the difference between two arms is {self.effect:g}, with a standard deviation of {spread}"
+            f"{claims if self.arms > 2 else ''}:"
         ]
         margin = f", margin {self.margin:g}" if self.margin else ""
         for need in self.needs:
@@ -215,14 +220,15 @@ class SeedPlan:
         return "\n".join([*lines, "  ".join(heads), *("  ".join(row) for row in rows)]) + "\n"
 
 
-def plan_seeds(sd: float, effect: float, margin: float = 0.0, arms: int = 2) -> SeedPlan:
+def plan_seeds(sd: float, effect: float, margin: float = 0.0, arms: int = 2, *, unpaired: bool = False) -> SeedPlan:
     """How many seeds decide whether A is better than B, no worse, or the same, if B is `effect` below A in truth.
 
-    By the paired t interval that verdicts are read off.
+    By the t interval that verdicts are read off.
 
     Args:
-        sd: of the difference between two arms with the same seed, over seeds. If the seeds of two arms share nothing,
-            1.41 times that of one arm. In the metric's unit, as effect and margin.
+        sd: of the difference between two arms with the same seed, over seeds; if they are `unpaired`, of one arm. In
+            the metric's unit, as effect and margin.
+        unpaired: whether the seeds of two arms share nothing, as those of arms with equal spread.
         arms: with more than two, each but the first has a claim, and each claim its share of the error rate, as before
             any of them is decided.
 
@@ -237,15 +243,17 @@ def plan_seeds(sd: float, effect: float, margin: float = 0.0, arms: int = 2) -> 
             "there is no difference to detect", "give an effect, or a margin within which the arms count as the same"
         )
     level = ALPHA / (arms - 1)
+    of_two, df_per_seed = (math.sqrt(2.0) * sd, 2.0) if unpaired else (sd, 1.0)
     relations: tuple[Relation, ...] = (">", ">=", "~") if margin else (">",)
     routes = {relation: find_routes(relation, effect, margin) for relation in relations}
     needs = []
     for relation in relations:  # the verdict with most room: of `>` the sign, unless both margins are farther than zero
         apart = relation == ">" and 2.0 * abs(effect) >= margin
         verdict = judge(relation, effect, effect, 0.0 if apart else margin)
-        needs.append(Need(relation, verdict, seeds_needed(routes[relation], sd, level)))
-    chances = tuple(
-        Chance(n, {relation: power(routes[relation], sd, n, level) for relation in relations}, detectable(sd, n, level))
-        for n in SHOWN
-    )
-    return SeedPlan(sd, effect, margin, arms, level, tuple(needs), chances)
+        needs.append(Need(relation, verdict, seeds_needed(routes[relation], of_two, level, df_per_seed)))
+    chances = []
+    for n in SHOWN:
+        error, df = of_two / math.sqrt(n), df_per_seed * (n - 1)
+        decided = {relation: power(routes[relation], error, df, level) for relation in relations}
+        chances.append(Chance(n, decided, detectable(error, df, level)))
+    return SeedPlan(sd, effect, margin, arms, unpaired, level, tuple(needs), tuple(chances))

@@ -1,8 +1,8 @@
 """Intervals by resampling seeds: bias-corrected and accelerated for a mean, of percentiles for what has no formula.
 
 With few seeds these are too narrow (at n = 5 the 95% interval of a mean covers about 85%, measured in
-analysis/results/calibration.json), so no verdict rests on them. One of percentiles is that of Kendall's tau, which
-compares the order of a table's arms with the paper's.
+analysis/results/calibration.json), so no verdict rests on them. Of percentiles are those of Kendall's tau, which
+compares the order of a table's arms with the paper's, and of the multibootstrap, which resamples seeds and examples.
 """
 
 from __future__ import annotations
@@ -111,3 +111,90 @@ def kendall(first: Sequence[float], second: Sequence[float]) -> float | None:
     one, other = (np.sign(np.subtract.outer(side, side))[upper] for side in (first, second))
     scale = float(np.sqrt((one**2).sum() * (other**2).sum()))
     return round(float((one * other).sum()) / scale, 10) if scale else None
+
+
+class Resampled(NamedTuple):
+    """The difference of two means over seeds and examples, its 95% percentile interval, and the two-sided p of zero."""
+
+    difference: float
+    low: float
+    high: float
+    p: float
+
+
+def multibootstrap(first_SN: Array, second_SN: Array, shared: bool, resamples: int = 2000) -> Resampled | None:
+    """Resample seeds and examples together (Sellam and others 2022, MultiBERTs, section 3); None below two seeds.
+
+    Args:
+        first_SN, second_SN: the score of each seed on each example.
+        shared: whether row s of both has one seed; otherwise the seeds of each are drawn apart.
+    """
+    import numpy as np
+
+    n = first_SN.shape[1]
+    if min(len(first_SN), len(second_SN)) < 2 or not n:
+        return None
+    random = np.random.Generator(np.random.Philox(_SEED))
+    differences = np.empty(resamples)
+    for at in range(resamples):
+        seeds = random.integers(0, len(first_SN), len(first_SN))
+        others = seeds if shared else random.integers(0, len(second_SN), len(second_SN))
+        examples = random.integers(0, n, n)
+        differences[at] = (first_SN[seeds].mean(0) - second_SN[others].mean(0))[examples].mean()
+    low, high = np.quantile(differences, [ALPHA / 2.0, 1.0 - ALPHA / 2.0])
+    ties = np.count_nonzero(differences == 0.0) / 2.0
+    below = (np.count_nonzero(differences < 0.0) + ties) / resamples
+    p = min(1.0, 2.0 * max(1.0 / resamples, min(below, 1.0 - below)))
+    mean = float(first_SN.mean() - second_SN.mean())
+    return Resampled(rounded(mean), rounded(float(low)), rounded(float(high)), rounded(p))
+
+
+def superiority(first: Sequence[float], second: Sequence[float]) -> float | None:
+    """The chance that a run of the first arm has a larger number than one of the second; ties count half.
+
+    Mann and Whitney's U (1947), over the number of pairs. None if an arm has no run.
+    """
+    import numpy as np
+
+    if not len(first) or not len(second):
+        return None
+    signs = np.sign(np.subtract.outer(np.asarray(first, dtype=float), np.asarray(second, dtype=float)))
+    return rounded(float((signs.mean() + 1.0) / 2.0))
+
+
+def stochastic_order(first: Sequence[float], second: Sequence[float], resamples: int = 1000) -> float | None:
+    """By how much the first arm may violate being stochastically larger, from 0 (never smaller) to 1.
+
+    The upper 95% bound of the violation ratio of almost stochastic order (del Barrio and others 2018; Dror, Shlomov and
+    Reichart 2019, section 4); below 0.5 the first arm is called better. None without spread.
+    """
+    import numpy as np
+    from scipy.special import ndtri
+
+    one, other = (np.sort(np.asarray(side, dtype=float)) for side in (first, second))
+    if min(len(one), len(other)) < 2:
+        return None
+    ratio = _violation(one, other)
+    if ratio is None:
+        return None
+    random, scale = (
+        np.random.Generator(np.random.Philox(_SEED)),
+        math.sqrt(len(one) * len(other) / (len(one) + len(other))),
+    )
+    drawn = [
+        _violation(*(np.sort(side[random.integers(0, len(side), len(side))]) for side in (one, other)))
+        for _ in range(resamples)
+    ]
+    spread = float(np.std([scale * (value - ratio) for value in drawn if value is not None], ddof=1))
+    return rounded(min(1.0, max(0.0, ratio - float(ndtri(ALPHA)) * spread / scale)))
+
+
+def _violation(one: Array, other: Array) -> float | None:
+    """The share of the squared distance between both quantile functions where that of `one` is below; both sorted."""
+    import numpy as np
+
+    ends = np.union1d(np.arange(len(one) + 1) / len(one), np.arange(len(other) + 1) / len(other))
+    middles, widths = (ends[1:] + ends[:-1]) / 2.0, np.diff(ends)
+    gaps = one[(middles * len(one)).astype(int)] - other[(middles * len(other)).astype(int)]
+    total = float((widths * gaps**2).sum())
+    return float((widths * np.minimum(gaps, 0.0) ** 2).sum()) / total if total else None

@@ -1,6 +1,6 @@
 """From contrasts to verdicts: one conjunction per claim, one family of claims per table (`family.py`).
 
-A verdict is read off the paired t interval at the level that the family leaves to its claim, or at the look's level if
+A verdict is read off the t interval at the level that the family leaves to its claim, or at the look's level if
 seeds were added until the claims were decided (`sequential.py`). This interval is the one that is printed.
 """
 
@@ -16,7 +16,7 @@ from paribus.verdict.family import Family, Shares, find_levels, make_family, sha
 from paribus.verdict.metrics import lower_is_better
 from paribus.verdict.power import MOST_SEEDS, Range, detectable, find_range, join_ranges, seeds_needed
 from paribus.verdict.sequential import Looks
-from paribus.verdict.statistics import ALPHA, rounded, summarize
+from paribus.verdict.statistics import ALPHA, PAIRED, rounded
 from paribus.verdict.words import CONTRADICTED, EQUIVALENT, NOT_RUN, REPRODUCED, UNDECIDED, find_word, judge
 
 NO_SEED = "no seed is done in both arms"
@@ -126,7 +126,7 @@ class ClaimJudge:
         ruling = Ruling(word, first, self.family.adjust(first), find_ends(contrast, level or ALPHA))
         if word == UNDECIDED:
             return self._leave_open(contrast, ruling)
-        return replace(ruling, detectable=detectable(contrast.sd or 0.0, contrast.paired.summary.n, level))
+        return replace(ruling, detectable=_find_detectable(contrast, level), reason=contrast.mention_diverged())
 
     def _choose(self, contrast: Contrast, rates: Rates) -> tuple[str, int]:
         """(the word, by what the claim's level is divided for its interval).
@@ -134,7 +134,7 @@ class ClaimJudge:
         An interval within the margin of a `>` claim says at most that the arms are equivalent, and only the wide one
         may say that: so a claim is never reproduced by an interval that is.
         """
-        wide, narrow, level = self.shares.apart, self.shares.up, self.family.level
+        wide, narrow, level = self.shares.apart, self.shares.up, min(self.family.level, contrast.level)
         read = self._read(contrast, wide)
         if read not in (REPRODUCED, CONTRADICTED, EQUIVALENT, UNDECIDED):
             return read, wide
@@ -148,8 +148,8 @@ class ClaimJudge:
 
     def _find_level(self, contrast: Contrast, share: int) -> float:
         """The level of an interval; 0 before the first look."""
-        level = self.family.level / share
-        return level if self.looks is None else self.looks.level(level, contrast.paired.summary.n)
+        level = min(self.family.level, contrast.level) / share
+        return level if self.looks is None else self.looks.level(level, contrast.difference.n)
 
     def _read(self, contrast: Contrast, share: int) -> str:
         """What an interval says, whatever the control."""
@@ -168,6 +168,8 @@ class ClaimJudge:
             return replace(ruling, reason=contrast.barred)
         if self._find_level(contrast, 1) == 0.0:
             return replace(ruling, reason="too few seeds for the first look", more=True)
+        if find_word(held).decides and (why := contrast.explain_diverged(held)):
+            return replace(ruling, reason=why)
         if find_word(held).decides:
             return replace(ruling, reason=contrast.explain_control(held), more=contrast.controlled)
         if not self.count_seeds:
@@ -179,31 +181,39 @@ class ClaimJudge:
 
 def find_ends(contrast: Contrast, level: float) -> Ends:
     """The t interval of the difference that errs at rate `level`."""
-    summary = summarize(contrast.paired.differences, level)
-    assert summary.ci_low is not None
-    assert summary.ci_high is not None
-    return Ends(summary.ci_low, summary.ci_high, rounded(1.0 - level))
+    low, high = contrast.difference.interval(level)
+    assert low is not None
+    assert high is not None
+    return Ends(low, high, rounded(1.0 - level))
 
 
 def _rule_unjudged(contrast: Contrast) -> Ruling:
-    n = contrast.paired.summary.n
-    if n == 0:
+    difference = contrast.difference
+    if difference.n == 0:
         return Ruling(NOT_RUN, reason=contrast.absent or NO_SEED)
-    if n == 1:
-        return Ruling(UNDECIDED, reason=contrast.barred or "one seed has no interval", more=contrast.barred is None)
+    if difference.n == 1:
+        one = "seed" if difference.pairing == PAIRED else f"run of {contrast.fewer}"
+        return Ruling(UNDECIDED, reason=contrast.barred or f"one {one} has no interval", more=contrast.barred is None)
+    if difference.pairing != PAIRED:
+        return Ruling(UNDECIDED, reason="the runs of each arm give the same number: no spread to judge by")
     same = "give the same number in both arms" if contrast.benefit == 0.0 else "differ by the same amount"
     return Ruling(UNDECIDED, reason=f"all seeds {same}: no spread to judge by")
 
 
 def _count_seeds(contrast: Contrast, ruling: Ruling, level: float) -> Ruling:
     """How many seeds would decide an open contrast, at the level of its interval."""
-    n, sd = contrast.paired.summary.n, contrast.sd or 0.0
-    seen, seeds = detectable(sd, n, level), seeds_needed(contrast.routes, sd, level)
-    span = find_range(contrast.routes, sd, n, level)
+    difference = contrast.difference
+    seen = _find_detectable(contrast, level)
+    seeds = seeds_needed(contrast.routes, difference.sd or 0.0, level, difference.df_per_seed)
+    span = find_range(contrast.routes, difference, level)
     if span is None:
         return replace(ruling, detectable=seen, reason=f"needs more than {MOST_SEEDS} seeds", more=True)
-    seeds = None if seeds is None else max(seeds, n + 1)
+    seeds = None if seeds is None else max(seeds, difference.n + 1)
     return replace(ruling, seeds=seeds, range=span, detectable=seen, reason=str(span), more=True)
+
+
+def _find_detectable(contrast: Contrast, level: float) -> float | None:
+    return detectable(contrast.difference.error or 0.0, contrast.difference.df, level)
 
 
 def combine(rulings: Sequence[Ruling]) -> Outcome:
@@ -217,7 +227,8 @@ def combine(rulings: Sequence[Ruling]) -> Outcome:
         return Outcome(NOT_RUN, None, "; ".join(reasons) or (NO_SEED if rulings else NO_COLUMN), rulings=tuple(rulings))
     heaviest = max((find_word(ruling.verdict) for ruling in rulings), key=lambda word: word.weight)
     if heaviest.decides:
-        return Outcome(heaviest.name, None, "", rulings=tuple(rulings))
+        mentions = dict.fromkeys(r.reason for r in rulings if r.reason and find_word(r.verdict).decides)
+        return Outcome(heaviest.name, None, "; ".join(mentions), rulings=tuple(rulings))
     waiting = [ruling for ruling in rulings if not find_word(ruling.verdict).decides]
     return replace(_wait_for(waiting), rulings=tuple(rulings))
 

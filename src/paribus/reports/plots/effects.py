@@ -65,7 +65,7 @@ def _draw(table: Table, column: str, contrasts: Sequence[ContrastRow], axes: Axe
     for at, row in enumerate(contrasts):
         effect, low, high, published = sign_effect(row)
         value = format_number(table, column, effect, 1, sign=True)
-        said = f"{row.arm} against {row.versus}: {value}, n={row.n}, {row.verdict}"
+        said = f"{row.arm} against {row.versus}: {value}, n={row.n_text}, {row.verdict}"
         fit_text(
             axes.text(0, at + 0.3, said, transform=axes.get_yaxis_transform(), fontsize=7.6), WIDTH - _LEFT - RIGHT
         )

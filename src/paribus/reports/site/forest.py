@@ -16,6 +16,7 @@ _TICKS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0, 10000.0)
 _NAMED = 9  # as many ticks can have their numbers side by side
 _GROUPS = {
     ">": ("Better", "the claim needs the whole interval right of zero"),
+    "> by": ("Better by a margin", "the claim needs the whole interval right of one margin"),
     ">=": ("No worse", "the claim needs the whole interval right of minus one margin"),
     "~": ("The same", "the claim needs the whole interval within one margin of zero"),
 }
@@ -179,7 +180,7 @@ def _is_power(tick: float) -> bool:
 
 def _make_row(one: DrawnContrast, axis: Axis) -> ForestRow:
     row, effect, margin = one.row, one.effect, 1.0 if one.row.margin else 0.0
-    low = {">": 0.0, ">=": -margin, "~": -margin}[row.relation]
+    low = {">": 0.0, "> by": margin, ">=": -margin, "~": -margin}[row.relation]
     high = axis(margin) if row.relation == "~" else 100.0
     return ForestRow(
         line=one.line,

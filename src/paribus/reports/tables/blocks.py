@@ -29,9 +29,18 @@ NONE = "-"
 ABSENT = "n/a"  # of an arm in a column that was not run
 NOT_RUN_HERE = f"{ABSENT}: not run here."
 _READ = (
-    "Interval: the one behind the verdict; its level allows for the table's other claims. p (zero): of the paired "
-    "t-test against zero, not adjusted. p of the claim: against its margin, adjusted for all claims and looks; below "
+    "Interval: the one behind the verdict; its level allows for the table's other claims. p (zero): of the {test} "
+    "against zero, not adjusted. p of the claim: against its margin, adjusted for all claims and looks; below "
     "0.05 the contrast is decided. The two test different things, so either can be the smaller one."
+)
+_UNPAIRED = (
+    "n = `8 v 4`: the arms do not share all their seeds, so all their runs count, by Welch's t-test; if they share "
+    "three seeds or more, these are paired within it."
+)
+_ORDER = (
+    "P(better): the chance that a run of the first arm is better than one of the second. Order: by how much the first "
+    "arm may fail to be better at every quantile, an upper bound; below 0.5 it is called better (almost stochastic "
+    "order). No verdict rests on them."
 )
 _BREAKS = (" [", " p=", " p<")  # a cell continues below before these
 _ALIKE = 0.05  # of the logarithm of a ratio of FLOPs
@@ -230,7 +239,11 @@ def _make_differences(table: Table) -> Block:
         if arm.versus_baseline:
             texts = [_format_difference(table, arm.versus_baseline.get(column), column) for column in table.columns]
             lines.append([Text(text, arm=arm.name) for text in (arm.name, *texts)])
+    differences = [difference for arm in table.arms for difference in arm.versus_baseline.values()]
     below = ["Paired by seed: difference [95% interval], p of the paired t-test against zero (before Holm), n pairs."]
+    if not any(difference.counts is None for difference in differences):
+        below = ["Difference [95% interval], p of the t-test against zero (before Holm), n runs of both arms."]
+    below += [_UNPAIRED] * any(difference.counts for difference in differences)
     header = [f"arm - {table.baseline}", *(format_heading(table, column) for column in table.columns)]
     return Block("Difference from the baseline", header, lines, below)
 
@@ -241,7 +254,7 @@ def _format_difference(table: Table, paired: Difference | None, column: str) -> 
     text = format_number(table, column, paired.difference, 1, sign=True)
     text += format_interval(table, column, paired.ci_low, paired.ci_high, 1)
     p = "" if paired.p is None else f" p={format_p(paired.p)}".replace("=<", "<")
-    return f"{text}{p} n={paired.n}"
+    return f"{text}{p} n={paired.n_text}"
 
 
 def _make_overall(table: Table) -> Block:
@@ -363,7 +376,7 @@ def make_evidence(table: Table, claim: ClaimRow) -> Block:
             format_number(table, column, row.margin, 1),
             format_p(row.p),
             format_p(row.p_holm),
-            str(row.n),
+            row.n_text,
             row.verdict + (f" ({row.reason})" if row.reason else ""),
         ]
         lines.append([Text(text, arm=row.arm if at in (1, 2, 3, 4) else None) for at, text in enumerate(texts)])
@@ -372,7 +385,17 @@ def make_evidence(table: Table, claim: ClaimRow) -> Block:
         for line, row in zip(lines, claim.contrasts, strict=True):
             value = format_number(table, row.column, row.published, sign=True)
             line.insert(5, Text(value, paper=None if value == NONE else table.paper.table))
-    return Block(claim.text, header, lines, [_READ], left=2, last=1)
+    if any(row.superiority is not None for row in claim.contrasts):
+        header[-1:-1] = ["P(better)", "order"]
+        for line, row in zip(lines, claim.contrasts, strict=True):
+            line[-1:-1] = [
+                Text(NONE if row.superiority is None else f"{row.superiority:.0%}"),
+                Text(NONE if row.order is None else f"{row.order:.2f}"),
+            ]
+    unpaired = any(row.counts for row in claim.contrasts)
+    below = [_READ.format(test="t-test" if unpaired else "paired t-test"), *[_UNPAIRED] * unpaired]
+    below += [_ORDER] * any(row.superiority is not None for row in claim.contrasts)
+    return Block(claim.text, header, lines, below, left=2, last=1)
 
 
 def format_level(level: float | None) -> str:

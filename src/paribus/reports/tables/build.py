@@ -50,8 +50,9 @@ from paribus.verdict.metrics import (
     lower_is_better,
 )
 from paribus.verdict.published import PublishedTable
+from paribus.verdict.resampling import stochastic_order, superiority
 from paribus.verdict.ruling import Outcome, Ruling, rule
-from paribus.verdict.statistics import ALPHA, Paired, mean_sd, pair_seeds, rounded, summarize
+from paribus.verdict.statistics import ALPHA, PAIRED, MeanDifference, mean_sd, rounded, summarize
 from paribus.verdict.words import find_word
 
 LINEAR = "bag_of_words"  # the anchor that a decided claim names if no arm reaches it
@@ -149,10 +150,15 @@ def find_bar(
 def _make_arm(design: Design, evidence: Evidence, paper: PublishedTable | None, arm: str, reasons: Reasons) -> ArmRow:
     versus_baseline = {}
     for column in reasons if arm != design.baseline else ():
-        paired = pair_seeds(evidence.values(arm, column), evidence.values(design.baseline, column))
-        n, mean, _, low, high = paired.summary
-        if mean is not None:
-            versus_baseline[column] = Difference(mean, low, high, paired.p, n)
+        difference = evidence.subtract(arm, design.baseline, column)
+        if difference.mean is not None:
+            versus_baseline[column] = Difference(
+                rounded(difference.mean),
+                *difference.interval(),
+                difference.p,
+                difference.n,
+                *_describe_pairing(difference),
+            )
     published: dict[str, Printed] = {}
     row = design.published.get("rows", {}).get(arm)
     if paper is not None and row is not None:
@@ -198,12 +204,12 @@ def _make_cell(values: Mapping[int, float]) -> Cell:
 
 
 def _is_best(design: Design, evidence: Evidence, arm: str, column: str) -> bool:
-    """Whether the paired interval against every other arm lies on the better side of zero."""
+    """Whether the 95% interval against every other arm lies on the better side of zero."""
     others = [other for other in design.arms if other != arm and evidence.values(other, column)]
     for other in others:
-        paired = pair_seeds(evidence.values(arm, column), evidence.values(other, column))
-        low, high = paired.summary.ci_low, paired.summary.ci_high
-        if low is None or high is None or paired.p is None:
+        difference = evidence.subtract(arm, other, column)
+        low, high = difference.interval()
+        if low is None or high is None or difference.p is None or evidence.count_diverged(arm, column).part:
             return False
         if not (high < 0.0 if lower_is_better(column) else low > 0.0):
             return False
@@ -321,7 +327,7 @@ def _make_claim(
 ) -> ClaimRow:
     sentence = design.sentences.get(claim.text, Sentence())
     asked = len(design.carrying if claim.columns is None else claim.columns)
-    with_values = [contrast.column for contrast in contrasts if contrast.paired.differences]
+    with_values = [contrast.column for contrast in contrasts if contrast.difference.mean is not None]
     measured, below = len(set(with_values)), find_below(design, evidence, with_values)
     rows = (
         _make_contrast_row(design, evidence, paper, contrast, ruling)
@@ -364,10 +370,10 @@ def _make_contrasts(
 ) -> list[Contrast]:
     """All pairs of a claim on its columns that were measured at this scale; over these seeds, or all of them."""
 
-    def find_gain(column: str, arm: str) -> Paired | None:
+    def find_gain(column: str, arm: str) -> MeanDifference | None:
         if arm in design.references.values():
             return None
-        return _pair(evidence, arm, design.references.get(arm, SCRATCH), column, seeds)
+        return evidence.subtract(arm, design.references.get(arm, SCRATCH), column, seeds)
 
     contrasts = []
     columns = design.carrying if claim.columns is None else claim.columns
@@ -380,17 +386,15 @@ def _make_contrasts(
             column,
             pair,
             claim.margin(column),
-            _pair(evidence, arm, versus, column, seeds),
+            evidence.subtract(arm, versus, column, seeds),
             bar or find_unjudged(unjudged) or find_stuck(stuck),
             absent="; ".join(f"{name}: {design.absent[name]}" for name in (arm, versus) if name in design.absent),
             gains=(find_gain(column, arm), find_gain(column, versus)) if is_controlled(column) else None,
+            diverged=(evidence.count_diverged(arm, column), evidence.count_diverged(versus, column)),
+            level=claim.level,
         )
         contrasts.append(contrast)
     return contrasts
-
-
-def _pair(evidence: Evidence, arm: str, versus: str, column: str, seeds: Sequence[int] | None) -> Paired:
-    return pair_seeds(_select(evidence.values(arm, column), seeds), evidence.values(versus, column))
 
 
 def _select(values: Mapping[int, float], seeds: Sequence[int] | None) -> Mapping[int, float]:
@@ -400,22 +404,25 @@ def _select(values: Mapping[int, float], seeds: Sequence[int] | None) -> Mapping
 def _make_contrast_row(
     design: Design, evidence: Evidence, paper: PublishedTable | None, contrast: Contrast, ruling: Ruling
 ) -> ContrastRow:
-    summary, context = contrast.paired.summary, find_context(design, evidence, paper, contrast)
+    difference, context = contrast.difference, find_context(design, evidence, paper, contrast)
+    pairing, counts = _describe_pairing(difference)
+    runs = [list(evidence.values(arm, contrast.column).values()) for arm in (contrast.pair.arm, contrast.pair.versus)]
+    better = [[-value for value in values] if lower_is_better(contrast.column) else values for values in runs]
     return ContrastRow(
         column=contrast.column,
         arm=contrast.pair.arm,
         relation=contrast.pair.relation,
         versus=contrast.pair.versus,
         margin=rounded(contrast.margin),
-        difference=summary.mean,
-        sd=summary.sd,
+        difference=None if difference.mean is None else rounded(difference.mean),
+        sd=None if difference.sd is None else rounded(difference.sd),
         ci_low=None if ruling.ends is None else ruling.ends.low,
         ci_high=None if ruling.ends is None else ruling.ends.high,
         level=None if ruling.ends is None else ruling.ends.level,
-        p=contrast.paired.p,
+        p=difference.p,
         p_claim=None if ruling.p_claim is None else rounded(ruling.p_claim),
         p_holm=None if ruling.p_holm is None else rounded(ruling.p_holm),
-        n=summary.n,
+        n=difference.n,
         verdict=ruling.verdict,
         seeds_needed=ruling.seeds,
         seeds_range=ruling.range,
@@ -425,4 +432,13 @@ def _make_contrast_row(
         equivalence=context.equivalence,
         ci_bootstrap=context.ci_bootstrap,
         components=context.components,
+        pairing=pairing,
+        counts=counts,
+        superiority=superiority(*better) if design.foreign else None,
+        order=stochastic_order(*better) if design.foreign else None,
     )
+
+
+def _describe_pairing(difference: MeanDifference) -> tuple[str, tuple[int, int] | None]:
+    """Its name, and the runs of both arms if they do not share all their seeds."""
+    return difference.pairing, None if difference.pairing == PAIRED else difference.counts

@@ -12,9 +12,7 @@ from paribus.verdict.metrics import MEAN, POINT, in_points, is_task
 from paribus.verdict.published import PublishedTable
 from paribus.verdict.resampling import ENOUGH, bca, compare_order
 from paribus.verdict.statistics import (
-    Summary,
     find_components,
-    pair_seeds,
     rounded,
     subtract_nested,
     summarize,
@@ -37,8 +35,8 @@ def find_context(
     design: Design, evidence: Evidence, paper: PublishedTable | None, contrast: Contrast
 ) -> ContrastContext:
     """What is printed beside a contrast."""
-    values = contrast.paired.differences
-    test = tost(values, contrast.margin) if contrast.margin > 0.0 else None
+    values = contrast.difference.differences
+    test = tost(contrast.difference, contrast.margin) if contrast.margin > 0.0 else None
     interval = bca(values) if len(values) >= ENOUGH else None
     return ContrastContext(
         _find_published_effect(design, paper, contrast),
@@ -93,12 +91,11 @@ def summarize_tasks(design: Design, evidence: Evidence) -> Aggregate | None:
     rows = []
     for arm in design.arms:
         if values := evidence.values(arm, MEAN):
-            mean = _estimate(summarize(list(values.values())))
+            _, mean, _, low, high = summarize(list(values.values()))
             assert mean is not None
-            baseline = {} if arm == design.baseline else evidence.values(design.baseline, MEAN)
-            rows.append(OverallRow(arm, len(values), mean, _estimate(pair_seeds(values, baseline).summary)))
+            difference = None if arm == design.baseline else evidence.subtract(arm, design.baseline, MEAN)
+            gain = None
+            if difference is not None and difference.mean is not None:
+                gain = Estimate(rounded(difference.mean), *difference.interval())
+            rows.append(OverallRow(arm, len(values), Estimate(mean, low, high), gain))
     return Aggregate(columns, tuple(rows))
-
-
-def _estimate(summary: Summary) -> Estimate | None:
-    return None if summary.mean is None else Estimate(summary.mean, summary.ci_low, summary.ci_high)

@@ -75,7 +75,12 @@ class Design:
         return any(key.replace("/", ".").split(".")[0] in ("corpus", "tokenizer", "stages") for key in self.varies)
 
     def find_missing(self, arm: str, recorded: Collection[int]) -> list[int]:
-        """The seeds of an arm that have no record but need one; a settled arm needs none after its last."""
+        """The seeds of an arm that have no record but need one; a settled arm needs none after its last.
+
+        Runs of another framework need no seeds that other arms have.
+        """
+        if self.foreign:
+            return []
         ends = [at for at, seed in enumerate(self.seeds, 1) if arm not in self.settled or seed in recorded]
         return [seed for seed in self.seeds[: max(ends, default=len(self.seeds))] if seed not in recorded]
 

@@ -11,9 +11,10 @@ from typing import Any
 from paribus.reports.tables.design import Design
 from paribus.runs.record import Record
 from paribus.sweeps.sweep import SCRATCH, TRIAL
+from paribus.verdict.contrast import Share
 from paribus.verdict.controls import Course, find_unjudged, read_course
 from paribus.verdict.metrics import MEAN, find_metric, held_out_loss, is_averaged
-from paribus.verdict.statistics import is_number
+from paribus.verdict.statistics import MeanDifference, is_number, pair_seeds, use_all_runs
 
 OLDER = "Made under another version of the sweep file"  # which may have had other claims
 
@@ -23,13 +24,15 @@ class Evidence:
     """`runs`: {arm: {seed: record}}, of any status; `notes`: what was left out or is missing.
 
     `tasks`: the design's task columns in points, of which the column `mean` is the mean. `unjudged`: arms
-    with pre-trained runs that measured a held-out loss, but not the loss on their own noise.
+    with pre-trained runs that measured a held-out loss, but not the loss on their own noise. `unpaired`: whether runs
+    count whose seed the other arm lacks.
     """
 
     runs: Mapping[str, Mapping[int, Record]]
     notes: tuple[str, ...]
     tasks: tuple[str, ...] = ()
     unjudged: tuple[str, ...] = ()
+    unpaired: bool = False
     _read: dict[tuple[str, str], dict[int, float]] = field(default_factory=dict, repr=False, compare=False)
 
     def done(self, arm: str) -> dict[int, Record]:
@@ -50,6 +53,27 @@ class Evidence:
             values = {seed: read(run) for seed, run in self.done(arm).items()}
             self._read[arm, column] = {seed: float(value) for seed, value in values.items() if is_number(value)}
         return self._read[arm, column]
+
+    def subtract(self, arm: str, versus: str, column: str, seeds: Collection[int] | None = None) -> MeanDifference:
+        """The difference of two arms on a column, over these seeds or all.
+
+        Our own arms share their seeds, initial weights and noise, so a seed that one of them lacks is still to be run.
+        Runs of another framework are all that there is.
+        """
+        first, second = self.values(arm, column), self.values(versus, column)
+        if self.unpaired:
+            return use_all_runs(first, second)
+        return pair_seeds({seed: first[seed] for seed in first if seeds is None or seed in seeds}, second)
+
+    def count_diverged(self, arm: str, column: str) -> Share:
+        """The runs of an arm that diverged, of those that diverged or measured the column.
+
+        A run of another framework diverged if the column is NaN or infinite.
+        """
+        runs = self.runs.get(arm, {}).values()
+        odd = [run.metrics[column] for run in runs if run.done and run.metrics.get(column) is not None]
+        diverged = sum(run.status == "diverged" for run in runs) + sum(not is_number(value) for value in odd)
+        return Share(diverged, diverged + len(self.values(arm, column)))
 
     def find_averaged(self) -> tuple[str, ...]:
         """The columns that the mean over tasks averages: those that some arm has."""
@@ -130,7 +154,7 @@ def gather(design: Design, records: Sequence[Record]) -> Evidence:
             del runs[run.arm][run.seed]
             notes.append(f"{run.label} is left out: it was trained on a different text than the other runs.")
     tasks = tuple(filter(is_averaged, design.columns))
-    evidence = Evidence(runs, (), tasks, _find_unjudged(design, runs))
+    evidence = Evidence(runs, (), tasks, _find_unjudged(design, runs), unpaired=design.foreign)
     if not evidence.done(design.baseline):
         notes.append(f"No run of the baseline {design.baseline} is finished: no differences from it.")
     notes += [

@@ -146,9 +146,9 @@ def _note_contrasts(contrasts: Sequence[ContrastRow], about: Mapping[str, About]
             least = _format_size(row.detectable, points)
             if row.published is not None and abs(row.published) < row.detectable:
                 papers = _format_size(row.published, points)
-                notes.append(f"{name}: the paper's effect of {papers} is too small for n = {row.n} ({least}).")
+                notes.append(f"{name}: the paper's effect of {papers} is too small for n = {row.n_text} ({least}).")
             elif row.verdict == UNDECIDED:
-                powers.append(f"{name} {least} (n = {row.n})")
+                powers.append(f"{name} {least} (n = {row.n_text})")
         if row.components is not None and row.verdict == UNDECIDED and row.components.narrower >= _WORTH:
             share = f"{100 * row.components.narrower:.0f}%"
             notes.append(f"{name}: more fine-tuning seeds would narrow the interval by at most {share}.")

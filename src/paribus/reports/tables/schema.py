@@ -10,6 +10,7 @@ from paribus.core.files import at_scale
 from paribus.core.jsonable import EMPTY, OMITTED
 from paribus.verdict.claims import OURS, OWNERS
 from paribus.verdict.controls import TOLERANCE
+from paribus.verdict.statistics import PAIRED
 from paribus.verdict.words import UNDECIDED, Relation, find_word
 
 SCHEMA = 1
@@ -53,13 +54,27 @@ class Cell:
 
 @dataclass(frozen=True)
 class Difference:
-    """Arm minus baseline, shared seeds. `p`: paired t-test against zero, before Holm."""
+    """Arm minus baseline. `p`: t-test against zero, before Holm.
+
+    `pairing`, `counts`: of arms that do not share all their seeds, which test it is and the runs of each.
+    """
 
     difference: float
     ci_low: float | None
     ci_high: float | None
     p: float | None
     n: int
+    pairing: str = field(default=PAIRED, metadata=OMITTED)
+    counts: tuple[int, int] | None = field(default=None, metadata=OMITTED)
+
+    @property
+    def n_text(self) -> str:
+        """`5`, or `8 v 4` of unpaired arms."""
+        return format_n(self.n, self.counts)
+
+
+def format_n(n: int, counts: tuple[int, int] | None) -> str:
+    return str(n) if counts is None else f"{counts[0]} v {counts[1]}"
 
 
 @dataclass(frozen=True)
@@ -193,7 +208,8 @@ class ContrastRow:
     """One pair of a claim on one column: the evidence and its verdict.
 
     `ci_low`, `ci_high`: the interval that the verdict was read off, at `level`, such as 0.975. `seeds_range`: between
-    how many seeds would decide; the second is None if no end is in sight.
+    how many seeds would decide; the second is None if no end is in sight. Of runs of another framework, `superiority`
+    is the chance that a run of `arm` is better than one of `versus`, and `order` the bound of almost stochastic order.
     """
 
     column: str
@@ -219,6 +235,15 @@ class ContrastRow:
     components: Spread | None = None
     level: float | None = None
     seeds_range: tuple[int, int | None] | None = None
+    pairing: str = field(default=PAIRED, metadata=OMITTED)
+    counts: tuple[int, int] | None = field(default=None, metadata=OMITTED)
+    superiority: float | None = field(default=None, metadata=OMITTED)
+    order: float | None = field(default=None, metadata=OMITTED)
+
+    @property
+    def n_text(self) -> str:
+        """`5`, or `8 v 4` of unpaired arms."""
+        return format_n(self.n, self.counts)
 
     @property
     def pair(self) -> str:

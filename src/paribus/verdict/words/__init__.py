@@ -4,8 +4,9 @@ An interval [low, high] of the *benefit* of A over B (the difference, turned so 
 B - A) is compared with zero and the margin m >= 0, in the metric's own unit. `common.py` has the truth table. A word is
 registered in one place, by a module of this package.
 
-A margin that is not given is zero; `~` needs one. If neither arm has a run: not run. With one shared seed, differences
-without any spread, or a contrast that fails its control (`contrast.py`): undecided, whatever the numbers.
+A margin that is not given is zero; `~` needs one, and that of `A > B by m` is m. If neither arm has a run: not run.
+With one shared seed, differences without any spread, or a contrast that fails its control (`contrast.py`): undecided,
+whatever the numbers.
 
 The interval is two-sided, at 95% if the table has one claim on one column, so each one-sided test (non-inferiority,
 either side of equivalence) is at 2.5%, which is stricter than the customary 5% of equivalence tests: a `~` claim can go
@@ -23,7 +24,7 @@ from typing import Literal, NamedTuple
 
 from paribus.core.registry import Registry
 
-Relation = Literal[">", ">=", "~"]
+Relation = Literal[">", "> by", ">=", "~"]
 Holds = Callable[[Relation, float, float, float], bool]
 
 REPRODUCED = "reproduced"
@@ -91,6 +92,8 @@ class Route(NamedTuple):
 def find_routes(relation: Relation, mean: float, margin: float) -> tuple[Route, ...]:
     """The ways in which an interval around this mean can be decided; of a `>` claim off zero or inside the margins."""
     size = abs(mean)
+    if relation == "> by":
+        return (Route(abs(mean - margin)),)
     inside = Route(margin + size, margin - size)
     if relation == ">=":
         return (Route(abs(mean + margin)),)

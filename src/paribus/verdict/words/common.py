@@ -8,6 +8,9 @@ A > B      else                                       undecided
 A >= B     low > -m                                   reproduced: not worse by more than m
 A >= B     high < -m                                  contradicted
 A >= B     else                                       undecided
+A > B by m low > m                                    reproduced: better by more than m
+A > B by m high < m                                   contradicted: better by less than m, or worse
+A > B by m else                                       undecided
 A ~ B      -m < low and high < m                      reproduced: two one-sided tests (Schuirmann 1987)
 A ~ B      low > m or high < -m                       contradicted
 A ~ B      else                                       undecided
@@ -25,6 +28,8 @@ def _is_inside(low: float, high: float, margin: float) -> bool:
 def _is_reproduced(relation: Relation, low: float, high: float, margin: float) -> bool:
     if relation == ">=":
         return low > -margin
+    if relation == "> by":
+        return low > margin
     inside = _is_inside(low, high, margin)
     return inside if relation == "~" else low > 0 and not inside
 
@@ -32,6 +37,8 @@ def _is_reproduced(relation: Relation, low: float, high: float, margin: float) -
 def _is_contradicted(relation: Relation, low: float, high: float, margin: float) -> bool:
     if relation == ">=":
         return high < -margin
+    if relation == "> by":
+        return high < margin
     if relation == "~":
         return low > margin or high < -margin
     return high < 0 and not _is_inside(low, high, margin)

@@ -1,0 +1,110 @@
+"""Logs with several rows per run: which column is the step, and which row of each metric counts."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from paribus.core.errors import UserError, suggest
+from paribus.integrations.column_kinds import AT
+from paribus.integrations.source import ForeignRow
+
+LAST, BEST = "last", "best"
+STEPS = ("step", "global_step", "_step", "Step", "trainer/global_step", "epoch")  # the likeliest first
+_AT_STEPS = re.compile(r"(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:,(?:0|[1-9][0-9]*)(?:\.[0-9]+)?)*")
+
+
+class StepChoice(NamedTuple):
+    """`column`: that of the step, None for rows that must agree; `rule`: LAST or BEST; `at`: steps that count instead.
+
+    `lower`: {metric: whether lower is better}, for BEST.
+    """
+
+    column: str | None
+    rule: str = LAST
+    at: tuple[str, ...] = ()
+    lower: Mapping[str, bool] = {}
+
+    def name_columns(self, column: str) -> tuple[str, ...]:
+        """The columns that a metric gives: one for each step if there are several."""
+        return tuple(f"{column}{AT}{step}" for step in self.at) if len(self.at) > 1 else (column,)
+
+
+class Point(NamedTuple):
+    """A number of a metric; `step`: None if its row has none."""
+
+    step: float | None
+    number: float
+    place: str
+
+
+class Contradiction(Exception):
+    """Different numbers of a metric at the same step; the argument lists where they are."""
+
+
+def read_choice(text: str | None, known: Sequence[str], source: str, notes: list[str]) -> StepChoice:
+    """What `--step` asks for: COLUMN, last, best, N[,N], or COLUMN=one of these. A column of the source comes first.
+
+    Raises UserError for anything else, and if no column looks like that of the step.
+    """
+    if text is None:
+        return StepChoice(None)
+    if text in known:
+        if text in (LAST, BEST) or _AT_STEPS.fullmatch(text):
+            notes.append(f"--step {text} is the column of that name; COLUMN={text} asks for a row.")
+        return StepChoice(text)
+    named, equals, rule = text.rpartition("=")
+    if equals and named not in known:
+        mend = f"--step COLUMN={rule} names another one; {suggest(named, known)}"
+        raise UserError(f"{source} has no column '{named}'", mend)
+    at = tuple(rule.split(",")) if _AT_STEPS.fullmatch(rule) else ()
+    if not at and rule not in (LAST, BEST):
+        if equals:
+            raise UserError(f"--step {text} is not valid", f"write {named}={LAST}, {named}={BEST} or {named}=1000")
+        mend = f"--step COLUMN names another one, --step {LAST}, {BEST} or 1000 finds it; {suggest(text, known)}"
+        raise UserError(f"{source} has no column '{text}'", mend)
+    if len(set(at)) < len(at):
+        raise UserError(f"--step {text} names a step twice", "name it once")
+    column = named or find_step(known, notes)
+    if column is None:
+        raise UserError(f"{source} has no column of steps ({', '.join(STEPS)})", f"write --step COLUMN={rule}")
+    return StepChoice(column, BEST if rule == BEST else LAST, at)
+
+
+def find_step(known: Sequence[str], notes: list[str]) -> str | None:
+    """The column of the step, with a note; None if no column is named like one."""
+    column = next((name for name in STEPS if name in known), None)
+    if column is not None:
+        notes.append(f"Steps are read from the column {column} (--step COLUMN=last names another and its last row).")
+    return column
+
+
+def list_points(rows: Sequence[ForeignRow], column: str, step: str | None) -> list[Point]:
+    """The numbers of a column; cells without one are left out."""
+    numbers = ((row.values.get(step) if step else None, row.values.get(column), row.place) for row in rows)
+    return [Point(at, number, place) for at, number, place in numbers if number is not None]
+
+
+def choose(points: Sequence[Point], choice: StepChoice, column: str) -> dict[str, float]:
+    """{column: number} of a run, where the chosen row has one. Raises Contradiction."""
+    at_steps = [point for point in points if point.step is not None] or list(points)
+    if not at_steps:
+        return {}
+    if choice.at:
+        there = {name: [p for p in points if p.step == float(at)]
+                 for name, at in zip(choice.name_columns(column), choice.at, strict=True)}  # fmt: skip
+        return {name: _agree(same) for name, same in there.items() if same}
+    if choice.rule == BEST:
+        finite = [point.number for point in at_steps if math.isfinite(point.number)]
+        best = min if choice.lower[column] else max
+        return {column: best(finite) if finite else at_steps[-1].number}
+    last = max((point.step for point in at_steps if point.step is not None), default=None)
+    return {column: _agree([point for point in at_steps if point.step == last])}
+
+
+def _agree(points: Sequence[Point]) -> float:
+    if len({repr(point.number) for point in points}) > 1:
+        raise Contradiction(", ".join(dict.fromkeys(point.place for point in points)))
+    return points[0].number
