@@ -16,6 +16,7 @@ from paribus.reports.tables.blocks import format_interval, format_number
 from paribus.reports.tables.schema import ClaimRow, ContrastRow, Table
 from paribus.sweeps.sweep import Sweep
 from paribus.verdict.claims import OURS, OWNERS, TWINS, Sentence
+from paribus.verdict.metrics import lower_is_better
 from paribus.verdict.published import PublishedTable
 from paribus.verdict.published import table as published_table
 from paribus.verdict.words import NOT_RUN, UNDECIDED, find_word
@@ -150,10 +151,11 @@ def list_scales(entries: Sequence[Entry]) -> list[str]:
 
 
 class Effect(NamedTuple):
-    """A contrast in prose: `arm` is `comparison` than `versus` by `size` on `column`.
+    """A contrast in prose: `arm` is better than `versus` by `size` on `column`.
 
-    `comparison`: better, worse, or empty if both arms average the same; `size`: with unit and interval;
-    `n`: pairs of runs; `reason`: what else its verdict rests on.
+    `comparison`: better or worse if the contrast is decided, else higher or lower, since its numbers alone say no more;
+    empty if both arms average the same. `size`: with unit and interval; `n`: of runs; `reason`: what else its verdict
+    rests on.
     """
 
     arm: str
@@ -161,20 +163,26 @@ class Effect(NamedTuple):
     versus: str
     size: str
     column: str
-    n: int
+    n: str
     reason: str
+
+    @property
+    def decided(self) -> bool:
+        return self.comparison in ("better", "worse")
 
 
 def describe_effect(table: Table, row: ContrastRow) -> Effect:
-    """Which arm is better, by how much, on what. Raises ValueError if the contrast has no number."""
+    """Which arm is better or averages more, by how much, on what. Raises ValueError if the contrast has no number."""
     signed, unit = sign_effect(row), name_unit(row.column)
     flip, low, high = signed.effect < 0.0, signed.low, signed.high
     if flip:
         low, high = (None if end is None else -end for end in (high, low))
     number = format_number(table, row.column, abs(signed.effect))
     size = f"{number}{f' {unit}' if unit else ''}{format_interval(table, row.column, low, high)}"
-    comparison = "" if float(number) == 0.0 else "worse" if flip else "better"
-    return Effect(row.arm, comparison, row.versus, size, row.column, row.n, row.reason)
+    words = ("worse", "better") if find_word(row.verdict).decides else ("lower", "higher")
+    better = not flip if words[0] == "worse" else flip == lower_is_better(row.column)
+    comparison = "" if float(number) == 0.0 else words[better]
+    return Effect(row.arm, comparison, row.versus, size, row.column, row.n_text, row.reason)
 
 
 def describe_effects(table: Table, claim: ClaimRow) -> list[Effect]:

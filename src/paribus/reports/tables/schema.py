@@ -11,7 +11,7 @@ from paribus.core.jsonable import EMPTY, OMITTED
 from paribus.verdict.claims import OURS, OWNERS
 from paribus.verdict.controls import TOLERANCE
 from paribus.verdict.statistics import PAIRED
-from paribus.verdict.words import UNDECIDED, Relation, find_word
+from paribus.verdict.words import NOT_RUN, UNDECIDED, Relation
 
 SCHEMA = 1
 # what the n of a table counts; `RUNS`: of another framework, of which nothing is known but their numbers
@@ -298,7 +298,7 @@ class ClaimRow:
 def qualify(verdict: str, measured: int, asked: int, below: Sequence[str]) -> str:
     """The verdict with the columns that it rests on, and with those in which a linear model beats every arm."""
     parts = [f"{measured} of {asked} columns"] if 0 < measured < asked else []
-    if below and find_word(verdict).decides:
+    if below and verdict != NOT_RUN:
         parts.append(f"every arm is below the bag of words on {', '.join(below)}")
     return f"{verdict} ({'; '.join(parts)})" if parts else verdict
 
