@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import TYPE_CHECKING
 
 from paribus.reports.plots.drawing import DRAWINGS, Drawing, View
@@ -14,6 +13,7 @@ from paribus.reports.plots.panel import (
     draw_interval,
     draw_paper,
     format_heading,
+    get_measure,
     name_row,
     set_limits,
 )
@@ -35,7 +35,8 @@ def draw_arms(view: View) -> list[Panel]:
             title=f"{column} of each arm: mean and 95% interval",
             heading=format_heading(table, column),
             size=_ROW * len(table.arms) + 0.08,
-            draw=partial(_draw, table, column),
+            draw=_draw,
+            args=(table, column),
             left=NAMES,
             foot=NUMBERS,
             caption=_write_caption(table, column),
@@ -89,7 +90,7 @@ def _draw_anchors(anchors: Mapping[str, float], axes: Axes) -> None:
                 name.partition(" (")[0], (value, 1), xycoords=axes.get_xaxis_transform(), xytext=(shift, 2),
                 textcoords="offset points", ha=side, va="bottom", fontsize=6.5, color=COLORS["anchor"],
             )  # fmt: skip
-            box = text.get_window_extent()
+            box = text.get_window_extent(get_measure())
             free = all(end < box.x0 or start > box.x1 for start, end in taken)
             if free and frame.x0 < box.x0 and box.x1 < frame.x1:
                 taken.append((box.x0, box.x1))

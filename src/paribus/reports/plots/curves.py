@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from paribus.reports.plots.drawing import DRAWINGS, Drawing, View
@@ -75,14 +74,14 @@ def draw_panel(
         top: the highest value that is drawn; by default one above all but the highest values.
         margin: of effects: zero is drawn as a line, what lies within the margin is shaded, and no value is cut off.
     """
-    draw = partial(_draw, names, bands, across, top, margin)
     drawn = {
         name
         for name, band in bands.items()
         if any(value is not None for run in (band.mean, *band.runs) for value in run)
     }
     key = [name for name in names if name in drawn]
-    return Panel(f"{metric} against {across}", metric, _SIZE, draw, below, key=key)
+    args = (names, bands, across, top, margin)
+    return Panel(f"{metric} against {across}", metric, _SIZE, _draw, below, args=args, key=key)
 
 
 def _draw(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
 from paribus.reports.plots.drawing import DRAWINGS, Drawing, View
@@ -47,7 +46,8 @@ def draw_effects(view: View) -> list[Panel]:
                 heading=format_heading(table, column),
                 below="right: the first arm is better",
                 size=_ROW * len(contrasts),
-                draw=partial(_draw, table, column, contrasts),
+                draw=_draw,
+                args=(table, column, contrasts),
                 left=_LEFT,
                 foot=NUMBERS,
                 caption=_write_caption(contrasts),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from paribus.reports.plots import curves
@@ -50,7 +49,8 @@ def draw_planes(measured: Measured) -> list[Panel]:
             heading=f"{arm}: training loss on a plane",
             below=f"start and end are {share:.2g} of the start's length apart",
             size=WIDTH - LEFT - RIGHT,
-            draw=partial(_draw_plane, measured["places"]["plane"], plane, levels),
+            draw=_draw_plane,
+            args=(measured["places"]["plane"], plane, levels),
             foot=0.76,
             caption=["● start; ■ end; ▲ end of another seed; shades: loss in nats, the same in all planes"],
         )

@@ -6,6 +6,7 @@ import math
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from paribus.reports.plots.style import COLORS, MARKS
@@ -14,10 +15,12 @@ from paribus.verdict.words import Word, find_word
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.backends.backend_agg import RendererAgg
     from matplotlib.figure import FigureBase
     from matplotlib.text import Text
     from matplotlib.transforms import Transform
 
+DOTS: Final = 200  # of a PNG, an inch
 # in inches
 WIDTH: Final = 3.6
 LEFT: Final = 0.56  # beside axes with numbers on their left
@@ -43,7 +46,7 @@ class Panel:
         title: says what it shows to readers who cannot see it.
         heading: above the axes, and `below` it a smaller line.
         size: height of the axes; left, foot: room beside and below them; all in inches.
-        draw: draws onto the empty axes.
+        draw: draws onto the empty axes, given `args` before them.
         key: the names in the legend: the labels of lines that `draw` draws.
         caption: lines below the legend, which are wrapped.
     """
@@ -51,12 +54,16 @@ class Panel:
     title: str
     heading: str
     size: float
-    draw: Callable[[Axes], None]
+    draw: Callable[..., None]
     below: str = ""
+    args: tuple[Any, ...] = ()
     left: float = LEFT
     foot: float = NAMED
     key: Sequence[str] = ()
     caption: Sequence[str] = ()
+
+    def __hash__(self) -> int:
+        return hash((self.title, self.heading, self.below, self.size))  # the other parts may hold lists
 
     @property
     def height(self) -> float:
@@ -76,7 +83,7 @@ class Panel:
             fit_text(text, WIDTH - 2 * _EDGE)
         wide, high = WIDTH - self.left - RIGHT, self.size / height
         axes = figure.add_axes((self.left / WIDTH, place(TOP + self.size), wide / WIDTH, high))
-        self.draw(axes)
+        self.draw(*self.args, axes)
         end = TOP + self.size + self.foot
         if rows := self._count_key_rows():
             # not all that `axes` would list: matplotlib leaves out a label that starts with _, as an arm's name may
@@ -106,14 +113,22 @@ def measure_text(text: str, size: float, bold: bool = False) -> float:
     return len(text) * size * (_BOLD if bold else _LETTER) / 72
 
 
+@cache
+def get_measure() -> RendererAgg:
+    """What measures texts: one for all panels, since it keeps the sizes of the texts that it has measured."""
+    from matplotlib.backends.backend_agg import RendererAgg
+
+    return RendererAgg(1, 1, DOTS)
+
+
 def fit_text(text: Text, width: float) -> None:
     """Make a text at most a quarter smaller so that it fits the width in inches, and cut it if it must be."""
     figure: Any = text.get_figure()
-    pixels = width * figure.dpi
-    share = pixels / max(text.get_window_extent().width, 1.0)
+    pixels, measure = width * figure.dpi, get_measure()
+    share = pixels / max(text.get_window_extent(measure).width, 1.0)
     if share < 1.0:
         text.set_fontsize(float(text.get_fontsize()) * max(0.75, share))
-    while share < 0.75 and text.get_window_extent().width > pixels and len(text.get_text()) > 2:
+    while share < 0.75 and text.get_window_extent(measure).width > pixels and len(text.get_text()) > 2:
         text.set_text(text.get_text()[:-2] + "…")
 
 

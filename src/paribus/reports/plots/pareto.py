@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from paribus.reports.plots.drawing import DRAWINGS, Drawing, View
@@ -40,7 +39,8 @@ def draw_pareto(view: View) -> list[Panel]:
             heading=format_heading(table, column),
             below="against the FLOPs of pre-training",
             size=_SIZE,
-            draw=partial(_draw, table, column, points, best),
+            draw=_draw,
+            args=(table, column, points, best),
             key=list(points),
             caption=[f"not beaten at its cost or less: {', '.join(best)}"],
         )

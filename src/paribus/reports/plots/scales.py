@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
 from paribus.reports.ladder import Ladder, Rung, build_ladders
@@ -56,7 +55,8 @@ def draw_ladder(ladder: Ladder, scales: Sequence[str]) -> Panel:
         heading=title,
         below=f"{pair}; up: the first is better",
         size=_SIZE,
-        draw=partial(_draw, ladder, scales),
+        draw=_draw,
+        args=(ladder, scales),
         foot=0.62,
         caption=_write_caption(ladder),
     )
