@@ -26,12 +26,12 @@ from matplotlib.lines import Line2D
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
-from paribus.reports.ladder import build_ladders
-from paribus.reports.plots import arms, curves, effects, pareto, scales, search
-from paribus.reports.plots.drawing import View, draw_all
+from paribus.reports.effects import build_ladders
+from paribus.reports.plots import arms, curves, effects, pareto, scales
 from paribus.reports.plots.figure import make_figure, render_inline, render_pdf, render_png, render_svg
-from paribus.reports.plots.panel import Panel, fit_text, set_limits, shorten
+from paribus.reports.plots.panel import Panel, View, draw_all, fit_text, set_limits, shorten
 from paribus.reports.plots.style import COLORS, DASHES, MARKS, SERIES, SHAPES, get_style, render_mark
+from paribus.reports.site import searches
 from paribus.reports.tables.curves import Curve, average, average_effects, interpolate, subtract, thin
 from paribus.reports.tables.files import render_files
 from paribus.reports.tables.schema import AnchorRow, Band, Cell, Level, Printed, Table
@@ -487,9 +487,9 @@ def test_no_labels_collide(table: Table) -> None:
         scales.draw_ladder(ladder, ["test", "smoke", "cpu", "gpu", "paper"]) for ladder in build_ladders([table])
     ]
     panels += [
-        search.draw_history([(at, 5.0 - at, 5.0 - at) for at in range(9)], "mlm_loss"),
-        search.draw_front([(at, 10.0**at, 5.0 - at, at > 2) for at in range(5)], ["seconds", "mlm_loss"]),
-        search.draw_importances({"optimizer.lr": 0.8, "a.name.that.is.longer.than.its.room": 0.2}, "mlm_loss"),
+        searches.draw_history([(at, 5.0 - at, 5.0 - at) for at in range(9)], "mlm_loss"),
+        searches.draw_front([(at, 10.0**at, 5.0 - at, at > 2) for at in range(5)], ["seconds", "mlm_loss"]),
+        searches.draw_importances({"optimizer.lr": 0.8, "a.name.that.is.longer.than.its.room": 0.2}, "mlm_loss"),
     ]
     assert len(panels) >= 12
     for panel in panels:

@@ -11,7 +11,7 @@ import click
 from paribus.core.arguments import Arguments, Flag, Option, Positional, Verb, choice, path
 from paribus.core.console import say
 from paribus.core.errors import UserError
-from paribus.reports.tables.styles import BOTH, STYLES
+from paribus.reports.tables.schema import BOTH, STYLES
 from paribus.runs.archive import CONFIGS_FILE, CURVES_FILE, RECORDS_FILE
 from paribus.sweeps import sweep_file
 from paribus.sweeps.request import RESULTS, RUNS, SCALE, STUDY, Request
@@ -104,10 +104,9 @@ def write_table(given: Arguments) -> int:
     """Write all files of a table, and print it."""
     from paribus.reports.next_step import next_step
     from paribus.reports.tables.assemble import REPORTS, make_table
-    from paribus.reports.tables.brief import print_brief
     from paribus.reports.tables.files import render_files, write_files
     from paribus.reports.tables.markdown import render_markdown
-    from paribus.reports.tables.terminal import print_table
+    from paribus.reports.tables.terminal import print_brief, print_table
 
     scale, sweep = given[SCALE], sweep_file.load(given[SWEEP])
     made = make_table(sweep, scale, given[STUDY], [given[RUNS], given[RESULTS] / scale])

@@ -11,9 +11,14 @@ from typing import Any, NamedTuple
 from paribus.core.errors import UserError
 from paribus.core.jsonable import to_json
 from paribus.reports.tables.assemble import REPORTS, assemble
-from paribus.reports.tables.budgets import BUDGETS, find_off_budget, find_spent
 from paribus.reports.tables.design import Design, make_design
-from paribus.reports.tables.evidence import find_foreign_text, find_mixed_precisions
+from paribus.reports.tables.evidence import (
+    BUDGETS,
+    find_foreign_text,
+    find_mixed_precisions,
+    find_off_budget,
+    find_spent,
+)
 from paribus.reports.tables.notes import describe_revised
 from paribus.runs.manifest import find_manifest
 from paribus.runs.record import Record

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from paribus.reports.plots.drawing import DRAWINGS, Drawing, View
 from paribus.reports.plots.panel import (
+    DRAWINGS,
     NAMES,
     NUMBERS,
+    Drawing,
     Panel,
+    View,
     draw_interval,
     draw_paper,
     format_heading,

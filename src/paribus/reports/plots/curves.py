@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from paribus.reports.plots.drawing import DRAWINGS, Drawing, View
-from paribus.reports.plots.panel import Panel, draw_margin, set_apart, set_limits
+from paribus.reports.plots.panel import DRAWINGS, Drawing, Panel, View, draw_margin, set_apart, set_limits
 from paribus.reports.plots.style import get_style
 from paribus.reports.tables.curves import DIFFERENCE, find_factor, scale_band
 from paribus.reports.tables.schema import Band, Table

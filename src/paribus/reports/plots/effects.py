@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from paribus.reports.plots.drawing import DRAWINGS, Drawing, View
+from paribus.reports.effects import sign_effect
 from paribus.reports.plots.panel import (
+    DRAWINGS,
     NUMBERS,
     RIGHT,
     WIDTH,
+    Drawing,
     Panel,
+    View,
     draw_interval,
     draw_paper,
     draw_verdict,
@@ -21,7 +24,6 @@ from paribus.reports.plots.panel import (
     set_limits,
 )
 from paribus.reports.plots.style import COLORS
-from paribus.reports.signed_effects import sign_effect
 from paribus.reports.tables.blocks import format_number
 from paribus.reports.tables.schema import ContrastRow, Table
 from paribus.verdict.words import find_word

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from paribus.reports.plots import curves
-from paribus.reports.plots.drawing import DRAWINGS, Drawing, View
-from paribus.reports.plots.panel import LEFT, RIGHT, WIDTH, Panel
+from paribus.reports.plots.panel import DRAWINGS, LEFT, RIGHT, WIDTH, Drawing, Panel, View
 from paribus.reports.plots.style import COLORS, MARKS
 from paribus.reports.tables.curves import make_band
 

@@ -1,14 +1,18 @@
-"""A panel: one pair of axes with its heading, its legend and a caption, and what several drawings share."""
+"""A panel: one pair of axes with its heading, its legend and a caption. What drawings share, and their registry.
+
+Each drawing is registered by its own module of this package, and appears wherever tables do.
+"""
 
 from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from paribus.core.registry import Registry
 from paribus.reports.plots.style import COLORS, MARKS
 from paribus.reports.tables.schema import Table
 from paribus.verdict.words import Word, find_word
@@ -249,3 +253,31 @@ def set_apart(axes: Axes, places: Mapping[str, float], room: float) -> dict[str,
             right = step * (at - (len(group) - 1) / 2)
             transforms[name] = axes.transData + ScaledTranslation(right, 0.0, figure.dpi_scale_trans)
     return transforms
+
+
+class View(NamedTuple):
+    """What can be drawn: a table; on the site also all tables of its study, and the content of its flatness.json."""
+
+    table: Table
+    siblings: Sequence[Table] = ()
+    landscape: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """Panels for a view. `name`: of its files; `title`: its heading, formatted with `view`; `rank`: its place."""
+
+    name: str
+    title: str
+    panels: Callable[[View], Sequence[Panel]]
+    rank: int = 100
+
+
+DRAWINGS: Registry[Drawing] = Registry("paribus.reports.plots")
+
+
+def draw_all(view: View) -> Iterator[tuple[Drawing, Sequence[Panel]]]:
+    """Each drawing that has something to draw, with its panels."""
+    for drawing in DRAWINGS.all():
+        if panels := drawing.panels(view):
+            yield drawing, panels

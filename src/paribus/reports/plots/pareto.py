@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from paribus.reports.plots.drawing import DRAWINGS, Drawing, View
-from paribus.reports.plots.panel import Panel, draw_interval, format_heading, set_apart, set_limits
+from paribus.reports.plots.panel import (
+    DRAWINGS,
+    Drawing,
+    Panel,
+    View,
+    draw_interval,
+    format_heading,
+    set_apart,
+    set_limits,
+)
 from paribus.reports.plots.style import COLORS, get_style
 from paribus.reports.tables.schema import Cell, Table
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from paribus.reports.ladder import Ladder, Rung, build_ladders
-from paribus.reports.plots.drawing import DRAWINGS, Drawing, View
+from paribus.reports.effects import Ladder, Rung, build_ladders, name_unit
 from paribus.reports.plots.panel import (
+    DRAWINGS,
     LEFT,
     RIGHT,
     WIDTH,
+    Drawing,
     Panel,
+    View,
     draw_interval,
     draw_margin,
     draw_paper,
@@ -24,7 +26,6 @@ from paribus.reports.plots.panel import (
     shorten,
 )
 from paribus.reports.plots.style import COLORS
-from paribus.reports.signed_effects import name_unit
 from paribus.reports.tables.blocks import format_value
 from paribus.verdict.metrics import in_points
 from paribus.verdict.words import find_word

@@ -5,18 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from paribus.reports.ladder import build_ladders, rate_stability
+from paribus.reports.effects import build_ladders, name_unit, rate_stability
 from paribus.reports.plots.curves import draw_panel
 from paribus.reports.plots.panel import Panel
 from paribus.reports.plots.scales import STABILITY, draw_ladder
-from paribus.reports.rendering import render_page
-from paribus.reports.signed_effects import name_unit
-from paribus.reports.site.claims import INTERVAL, ClaimLine, Effect, describe_effect, format_effect, list_scales
+from paribus.reports.site.claims import (
+    INTERVAL,
+    NO_COST,
+    ClaimLine,
+    Effect,
+    describe_cost,
+    describe_effect,
+    format_effect,
+    list_scales,
+)
 from paribus.reports.site.collect import Entry
-from paribus.reports.site.cost import NO_COST, describe_cost
 from paribus.reports.tables.blocks import format_number, say_claim
 from paribus.reports.tables.curves import HELD_OUT, ON_THE_WAY, Curve, average, subtract
-from paribus.reports.tables.html import capitalize
+from paribus.reports.tables.html import capitalize, render_page
 from paribus.reports.tables.notes import REVISED
 from paribus.reports.tables.schema import Band, ClaimRow, ContrastRow, Table
 from paribus.sweeps.control import describe_changes

@@ -13,7 +13,7 @@ from paribus.core.errors import UserError
 from paribus.core.files import is_name
 from paribus.core.jsonable import from_json
 from paribus.reports.audit import TABLE, Report, audit_records, find_unfollowed
-from paribus.reports.ladder import SCALES
+from paribus.reports.effects import SCALES
 from paribus.reports.plots import landscape
 from paribus.reports.tables.curves import Curve, read_curves
 from paribus.reports.tables.design import Design, make_design

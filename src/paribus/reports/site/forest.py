@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from paribus.reports.signed_effects import SignedEffect, measure_in_margins
+from paribus.reports.effects import SignedEffect, measure_in_margins
 from paribus.reports.site.claims import INTERVAL, ClaimLine, format_effect
 from paribus.reports.tables.schema import ContrastRow, Table
 from paribus.verdict.metrics import MEAN

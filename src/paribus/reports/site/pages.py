@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 
 from paribus.core.console import progress, say
 from paribus.core.errors import UserError
-from paribus.reports.site.arm_page import list_records, name_record, render_arm
+from paribus.reports.audit import IN_ORDER
+from paribus.reports.plots.panel import View
+from paribus.reports.site.arm_page import Samples, find_cache, list_records, name_record, render_arm
 from paribus.reports.site.claim_page import render_claim_page
-from paribus.reports.site.claims import make_lines
+from paribus.reports.site.claims import describe_cost, make_lines
 from paribus.reports.site.collect import Entry, collect, find_untabled, load_sweeps
-from paribus.reports.site.index import render_index
-from paribus.reports.site.overview import render_overview, render_scales
+from paribus.reports.site.overview import render_index, render_overview, render_scales
 from paribus.reports.site.published import render_atlas
-from paribus.reports.site.samples import Samples, find_cache
 from paribus.reports.site.searches import Search, find_searches, render_search_page
-from paribus.reports.site.table_page import count_runs, render_table_page
+from paribus.reports.tables.blocks import NONE, Text
 from paribus.reports.tables.files import render_texts, write_files
-from paribus.reports.tables.html import make_style
+from paribus.reports.tables.html import make_parts, make_style, render_page
+from paribus.sweeps.sweep import SCRATCH
 from paribus.sweeps.sweep_file import names
 
 
@@ -81,3 +82,63 @@ def render_pages(entries: Sequence[Entry], searches: Sequence[Search], samples: 
             yield f"{entry.place}/{arm}.html", render_arm(entry, arm, samples.draw(entry, arm))
             for seed, content in list_records(entry, arm).items():
                 yield f"{entry.place}/{name_record(arm, seed)}", content
+
+
+def render_table_page(
+    entry: Entry, siblings: Sequence[Entry], places: Mapping[str, str], arms: Sequence[str], files: Sequence[str]
+) -> bytes:
+    """The page at <study>/<scale>/index.html.
+
+    Args:
+        siblings: all tables of the study; places: {claim: its page}.
+        arms: those that have a page; files: names of the files beside this page.
+    """
+
+    def link(cell: Text) -> str | None:
+        if cell.paper is not None:
+            return f"../../published/{cell.paper}.html"
+        return f"{cell.arm}.html" if cell.arm in arms and cell.text != NONE else None
+
+    report = entry.report
+    return render_page(
+        "table.html",
+        f"{entry.place}/index.html",
+        entry.table.label,
+        entry=entry,
+        siblings=siblings,
+        parts=make_parts(View(entry.table, [one.table for one in siblings], entry.landscape), places, link),
+        arms=arms,
+        cost=describe_cost(entry.finished),
+        command=write_command(entry),
+        findings=list_findings(entry),
+        sections=report.sections if report else [],
+        files=files,
+    )
+
+
+def write_command(entry: Entry) -> str:
+    """The commands that build the table again."""
+    name = entry.sweep.path.stem if entry.sweep else entry.study
+    overrides = list(entry.manifest.overrides) if entry.manifest else []
+    renamed = [] if entry.sweep is None or entry.sweep.study == entry.study else [f"study={entry.study}"]
+    run = " ".join(["paribus run", name, f"scale={entry.scale}", *renamed, *overrides])
+    return "\n".join([run, " ".join(["paribus table", name, f"scale={entry.scale}", *renamed])])
+
+
+def list_findings(entry: Entry) -> list[str]:
+    """Whether the table follows from its records, then what their audit found; each line says whether all is well."""
+    try:
+        odd, count = entry.check()
+        lines = [f"✗ {line}" for line in odd] or [f"✓ all {count} numbers of the table match the records"]
+    except UserError as error:
+        lines = [f"✗ {error}"]
+    if entry.report:
+        lines += [f"✗ {finding}" for finding in entry.report.findings] or [IN_ORDER]
+    return lines
+
+
+def count_runs(entry: Entry) -> Mapping[str, int]:
+    """{arm: number of records}, the model from scratch included."""
+    names = [*(arm.name for arm in entry.table.arms), SCRATCH]
+    counts = {name: sum(record.arm == name for record in entry.records) for name in names}
+    return {name: count for name, count in counts.items() if count}

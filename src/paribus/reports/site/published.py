@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from paribus.reports.rendering import render_page
 from paribus.reports.site.collect import Entry
 from paribus.reports.tables.blocks import Block, Text
+from paribus.reports.tables.html import render_page
 from paribus.sweeps.sweep import Sweep
 from paribus.verdict.published import PublishedTable, ids, numbers, row_flags, table
 

@@ -8,7 +8,7 @@ from string import ascii_lowercase
 from typing import NamedTuple
 
 from paribus.core.files import at_scale
-from paribus.reports.tables.budgets import BUDGETS
+from paribus.reports.tables.evidence import BUDGETS
 from paribus.reports.tables.schema import (
     RUNS,
     TUNINGS,

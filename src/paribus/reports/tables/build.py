@@ -9,10 +9,9 @@ from itertools import product
 from typing import NamedTuple
 
 from paribus.core.errors import UserError
-from paribus.reports.tables.budgets import average_budgets, require_equal_budgets
 from paribus.reports.tables.compare import compare_orders, find_context, summarize_tasks
 from paribus.reports.tables.design import Design
-from paribus.reports.tables.evidence import Evidence, gather
+from paribus.reports.tables.evidence import Evidence, average_budgets, gather, require_equal_budgets
 from paribus.reports.tables.notes import write_notes
 from paribus.reports.tables.schema import (
     PRETRAININGS,

@@ -26,8 +26,7 @@ from paribus.reports.tables.blocks import (
     say_claim,
 )
 from paribus.reports.tables.facts import write_line
-from paribus.reports.tables.schema import AnchorRow, ArmRow, Cell, Table
-from paribus.reports.tables.styles import BOTH, STYLES
+from paribus.reports.tables.schema import BOTH, STYLES, AnchorRow, ArmRow, Cell, Table
 from paribus.verdict.metrics import is_task
 
 _WIDE = 340.0  # points, a little less than the line of an article
