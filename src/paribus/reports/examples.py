@@ -57,7 +57,14 @@ def show_examples(
     if out:
         _write(examples, rows, epoch, out)
         say(f"{len(drawn)} of {len(rows)} examples drawn, all of them in {out}")
-    report = _report(examples, tokenizer, rows, epoch)
+    # the measured rates of these rows, and the special tokens by name
+    total, vocabulary = Measured(examples.collator), examples.vocabulary
+    for chunk in _chunks(rows):
+        total.add(examples.batch(epoch, chunk), vocabulary)
+    names = {str(tokenizer.backend.id_to_token(special)): int(special) for special in vocabulary.specials}
+    counts = {name: int(total.counts[name]) for name in COUNTS if name in total.counts}
+    objective = {} if examples.corruption.targets is None else {"objective": examples.corruption.name}
+    report = {**objective, "examples": len(rows), "epoch": epoch, **total.rates(), **counts, "special_tokens": names}
     print(json.dumps(report), flush=True)
     return report
 
@@ -71,17 +78,6 @@ def draw_examples(examples: Examples, tokenizer: Tokenizer, n: int) -> None:
 def _chunks(rows: np.ndarray[Any, Any]) -> Iterator[np.ndarray[Any, Any]]:
     for at in range(0, len(rows), ROWS):
         yield rows[at : at + ROWS]
-
-
-def _report(examples: Examples, tokenizer: Tokenizer, rows: np.ndarray[Any, Any], epoch: int) -> dict[str, Any]:
-    """The measured rates of these rows, and the special tokens by name."""
-    total, vocabulary = Measured(examples.collator), examples.vocabulary
-    for chunk in _chunks(rows):
-        total.add(examples.batch(epoch, chunk), vocabulary)
-    names = {str(tokenizer.backend.id_to_token(special)): int(special) for special in vocabulary.specials}
-    counts = {name: int(total.counts[name]) for name in COUNTS if name in total.counts}
-    objective = {} if examples.corruption.targets is None else {"objective": examples.corruption.name}
-    return {**objective, "examples": len(rows), "epoch": epoch, **total.rates(), **counts, "special_tokens": names}
 
 
 def _draw_rows(

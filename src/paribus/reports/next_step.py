@@ -33,7 +33,10 @@ def next_step(table: Table, request: Request) -> str | None:
     manifest = find_manifest(request.roots, request.study_name, request.scale)
     request = request._replace(overrides=tuple(map(mask_text, manifest.overrides)) if manifest else ())
     records = [one for one in find_records(request.study_name, request.scale, request.roots).records if one.done]
-    if stuck := _find_stuck(table, waiting):
+    asked = {arm for claim in waiting for row in claim.contrasts for arm in (row.arm, row.versus)}
+    # stuck: arms of which a run neither left its plateau nor memorized its text
+    losses = {arm.name: arm.own for arm in table.arms if arm.name in asked and arm.own is not None}
+    if stuck := [name for name, loss in losses.items() if loss.left + loss.memorized < loss.n]:
         return _train_longer(request, records, stuck)
     seeds = _count_seeds(waiting)
     if seeds is None or not records:
@@ -42,19 +45,12 @@ def next_step(table: Table, request: Request) -> str | None:
         return f"the open claims need more than {MOST_LOOKS} seeds: train longer, or ask for a larger margin"
     until = None if manifest is None else manifest.until
     most = max(seeds, FIRST) if until is None else int(until["most"])
-    arms = {arm for claim in waiting for row in claim.contrasts for arm in (row.arm, row.versus)} | {SCRATCH}
+    arms = asked | {SCRATCH}
     have = {arm: len({one.seed for one in records if one.arm == arm}) for arm in arms}
     more = sum(max(0, most - have[arm]) * _mean_seconds(records, arm) for arm in arms)
     about = duration(more / len(machine_slots(len(arms))))
     command = " ".join([request.command("run"), *request.overrides, UNTIL_DECIDED.label, f"{MAX_SEEDS.label}{most}"])
     return f"{command}   # adds seeds while a claim is open, at most {most}: at most {about}"
-
-
-def _find_stuck(table: Table, claims: Sequence[ClaimRow]) -> list[str]:
-    """The arms of these claims of which a run neither left its plateau nor memorized its text."""
-    asked = {arm for claim in claims for row in claim.contrasts for arm in (row.arm, row.versus)}
-    losses = {arm.name: arm.own for arm in table.arms if arm.name in asked and arm.own is not None}
-    return [name for name, loss in losses.items() if loss.left + loss.memorized < loss.n]
 
 
 def _train_longer(request: Request, records: Sequence[Record], stuck: Sequence[str]) -> str:

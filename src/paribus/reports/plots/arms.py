@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from paribus.reports.plots.panel import (
@@ -56,28 +55,9 @@ def _draw(table: Table, column: str, axes: Axes) -> None:
     axes.set_ylim(len(table.arms) - 0.5, -0.74)
     axes.set_yticks([])
     axes.grid(axis="x")
-    _draw_anchors({name: value * unit for name, value in _find_anchors(table, column).items()}, axes)
-    for at, arm in enumerate(table.arms):
-        name_row(axes, at, f"{arm.name} (n={arm.n})")
-        if printed := arm.published.get(metric):
-            draw_paper(axes, printed.value, at - 0.27)
-        if cell := cells.get(at):
-            values = [value * unit for value in cell.values]
-            axes.plot(values, [at + 0.27] * len(values), "o", color=COLORS["soft-ink"], mfc="none", markersize=3.2)
-            if cell.ci_low is not None and cell.ci_high is not None:
-                draw_interval(axes, (cell.ci_low * unit, cell.ci_high * unit), (at, at), SERIES[0])
-            axes.plot(cell.mean * unit, at, "s", color=SERIES[0])
-
-
-def _find_anchors(table: Table, column: str) -> dict[str, float]:
-    return {anchor.name: anchor.metrics[column].mean for anchor in table.anchors if column in anchor.metrics}
-
-
-def _draw_anchors(anchors: Mapping[str, float], axes: Axes) -> None:
-    """A line for each, and its name beside it; one that would stand over another line or name is in the caption alone.
-
-    Needs the final limits of the horizontal axis.
-    """
+    # a line for each, and its name beside it; one that would stand over another line or name is in the caption
+    # alone. Needs the final limits of the horizontal axis.
+    anchors = {name: value * unit for name, value in _find_anchors(table, column).items()}
     low, high = axes.get_xlim()
     places = sorted(((value, name) for name, value in anchors.items() if low <= value <= high), reverse=True)
     frame = axes.figure.bbox
@@ -98,6 +78,20 @@ def _draw_anchors(anchors: Mapping[str, float], axes: Axes) -> None:
                 taken.append((box.x0, box.x1))
                 break
             text.remove()
+    for at, arm in enumerate(table.arms):
+        name_row(axes, at, f"{arm.name} (n={arm.n})")
+        if printed := arm.published.get(metric):
+            draw_paper(axes, printed.value, at - 0.27)
+        if cell := cells.get(at):
+            values = [value * unit for value in cell.values]
+            axes.plot(values, [at + 0.27] * len(values), "o", color=COLORS["soft-ink"], mfc="none", markersize=3.2)
+            if cell.ci_low is not None and cell.ci_high is not None:
+                draw_interval(axes, (cell.ci_low * unit, cell.ci_high * unit), (at, at), SERIES[0])
+            axes.plot(cell.mean * unit, at, "s", color=SERIES[0])
+
+
+def _find_anchors(table: Table, column: str) -> dict[str, float]:
+    return {anchor.name: anchor.metrics[column].mean for anchor in table.anchors if column in anchor.metrics}
 
 
 def _write_caption(table: Table, column: str) -> list[str]:

@@ -43,6 +43,12 @@ def draw_effects(view: View) -> list[Panel]:
             if contrast.column == column and contrast.difference is not None:
                 kept.setdefault(contrast.pair, contrast)
         if contrasts := list(kept.values()):
+            shown = (find_word(verdict) for verdict in dict.fromkeys(contrast.verdict for contrast in contrasts))
+            marks = "; ".join(f"{find_symbol(word)} {word.name}" for word in shown)
+            band = "; shaded: within the margin" if any(contrast.margin for contrast in contrasts) else ""
+            caption = [f"{marks}; bar: the interval behind the verdict{band}"]
+            if any(contrast.published is not None for contrast in contrasts):
+                caption.append("◇ the paper's effect")
             panel = Panel(
                 title=f"effects on {column} with their intervals",
                 heading=format_heading(table, column),
@@ -52,7 +58,7 @@ def draw_effects(view: View) -> list[Panel]:
                 args=(table, column, contrasts),
                 left=_LEFT,
                 foot=NUMBERS,
-                caption=_write_caption(contrasts),
+                caption=caption,
             )
             panels.append(panel)
     return panels
@@ -80,14 +86,6 @@ def _draw(table: Table, column: str, contrasts: Sequence[ContrastRow], axes: Axe
         draw_verdict(axes, effect * unit, at + 0.68, row.verdict)
         if published is not None:
             draw_paper(axes, published * unit, at + 0.68)
-
-
-def _write_caption(contrasts: Sequence[ContrastRow]) -> list[str]:
-    shown = (find_word(verdict) for verdict in dict.fromkeys(contrast.verdict for contrast in contrasts))
-    marks = "; ".join(f"{find_symbol(word)} {word.name}" for word in shown)
-    band = "; shaded: within the margin" if any(contrast.margin for contrast in contrasts) else ""
-    paper = any(contrast.published is not None for contrast in contrasts)
-    return [f"{marks}; bar: the interval behind the verdict{band}", *(["◇ the paper's effect"] if paper else [])]
 
 
 DRAWINGS.add(Drawing("effects", "effect sizes", draw_effects, 2))

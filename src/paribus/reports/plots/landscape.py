@@ -39,7 +39,11 @@ def draw_lines(measured: Measured) -> list[Panel]:
 def draw_planes(measured: Measured) -> list[Panel]:
     """A plane for each arm that has two fine-tunings."""
     planes = {arm: content["plane"] for arm, content in measured["arms"].items() if "plane" in content}
-    levels = _make_levels([row for plane in planes.values() for row in plane], _find_top(measured))
+    # borders of the bands, evenly spaced on a logarithmic scale from the lowest loss to the rim
+    top = _find_top(measured)
+    losses = [loss for plane in planes.values() for row in plane for loss in row if loss is not None]
+    low = max(min(losses, default=top), top / 1e4)
+    levels = [low * (top / low) ** (at / _BANDS) for at in range(1, _BANDS)]
     panels = []
     for arm, plane in planes.items():
         share = measured["arms"][arm]["distance"][0] / measured["arms"][arm]["length"][0]
@@ -76,13 +80,6 @@ def _draw_line(measured: Measured, name: str, across: str) -> Panel:
         bands[f"{arm} (n={len(runs)})"] = make_band(measured["places"][name], runs)
     title = "training loss: " + ("from start to end" if name == "line" else "around the end")
     return curves.draw_panel(title, list(bands), bands, "mean over seeds, band: 95% interval", across, top)
-
-
-def _make_levels(rows: Sequence[Sequence[float | None]], top: float) -> list[float]:
-    """Borders of the bands, evenly spaced on a logarithmic scale from the lowest loss to the rim."""
-    low = min((loss for row in rows for loss in row if loss is not None), default=top)
-    low = max(low, top / 1e4)
-    return [low * (top / low) ** (at / _BANDS) for at in range(1, _BANDS)]
 
 
 def _draw_plane(

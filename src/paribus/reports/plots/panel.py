@@ -122,7 +122,7 @@ def get_measure() -> RendererAgg:
     """What measures texts: one for all panels, since it keeps the sizes of the texts that it has measured."""
     from matplotlib.backends.backend_agg import RendererAgg
 
-    return RendererAgg(1, 1, DOTS)
+    return RendererAgg(1, 1, DOTS)  # type: ignore[no-untyped-call]
 
 
 def fit_text(text: Text, width: float) -> None:

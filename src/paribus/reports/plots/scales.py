@@ -51,6 +51,15 @@ def draw_ladder(ladder: Ladder, scales: Sequence[str]) -> Panel:
     """The effect at these scales, turned so that up favors the first arm, and the paper's own as an open diamond."""
     title = f"{ladder.column}{f' ({named})' if (named := name_unit(ladder.column)) else ''}"
     pair = f"{ladder.arm} against {ladder.versus}"
+    unit, (low, high) = _find_unit(ladder), find_limits(_list_shown(ladder))
+    verdicts = dict.fromkeys(rung.verdict for rung in ladder.rungs)
+    several = [STABILITY[ladder.stability], _describe_change(ladder, unit)] if len(ladder.rungs) > 1 else []
+    marks = "; ".join(f"{find_symbol(find_word(verdict))} {verdict}" for verdict in verdicts)
+    band = "; shaded: within the margin" if ladder.margin else ""
+    beyond = any(not low <= end * unit <= high for rung in ladder.rungs for end in _list_ends(rung))
+    cut = "; a bar that ends at the edge goes on beyond it" if beyond else ""
+    shown = [f"{marks}; bar: the interval behind the verdict{cut}{band}"]
+    shown += ["◇ the paper's effect"] if ladder.published is not None else []
     return Panel(
         title=f"{pair} on {title}: effect at each scale",
         heading=title,
@@ -59,7 +68,7 @@ def draw_ladder(ladder: Ladder, scales: Sequence[str]) -> Panel:
         draw=_draw,
         args=(ladder, scales),
         foot=0.62,
-        caption=_write_caption(ladder),
+        caption=[*shown, *several],
     )
 
 
@@ -105,19 +114,6 @@ def _draw(ladder: Ladder, scales: Sequence[str], axes: Axes) -> None:
         fit_text(text, wide + 0.06)
     if ladder.published is not None:
         draw_paper(axes, len(scales) - 0.55, ladder.published * unit, clip_on=False)
-
-
-def _write_caption(ladder: Ladder) -> list[str]:
-    unit, (low, high) = _find_unit(ladder), find_limits(_list_shown(ladder))
-    verdicts = dict.fromkeys(rung.verdict for rung in ladder.rungs)
-    several = [STABILITY[ladder.stability], _describe_change(ladder, unit)] if len(ladder.rungs) > 1 else []
-    marks = "; ".join(f"{find_symbol(find_word(verdict))} {verdict}" for verdict in verdicts)
-    band = "; shaded: within the margin" if ladder.margin else ""
-    beyond = any(not low <= end * unit <= high for rung in ladder.rungs for end in _list_ends(rung))
-    cut = "; a bar that ends at the edge goes on beyond it" if beyond else ""
-    shown = [f"{marks}; bar: the interval behind the verdict{cut}{band}"]
-    shown += ["◇ the paper's effect"] if ladder.published is not None else []
-    return [*shown, *several]
 
 
 def _describe_change(ladder: Ladder, unit: float) -> str:

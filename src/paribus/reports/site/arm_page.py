@@ -15,7 +15,6 @@ from paribus.core.console import duration
 from paribus.core.errors import UserError
 from paribus.data.tokens.prepare import Data
 from paribus.reports.plots.curves import draw_metric, reaches
-from paribus.reports.plots.panel import Panel
 from paribus.reports.site.collect import Entry
 from paribus.reports.tables.blocks import format_number
 from paribus.reports.tables.curves import thin
@@ -78,6 +77,17 @@ def render_arm(entry: Entry, arm: str, sample: Sample) -> bytes:
     stored = {record.seed: run for record in records if (run := find_stored(record, entry.roots))}
     configs = _group_configs(stored)
     row = next((row for row in table.arms if row.name == arm), None)
+    # curves of the first metrics, losses before the others, with one line per run
+    bands: dict[str, dict[str, Band]] = {}
+    for record in records:
+        for metric, curve in entry.curves.get((record.arm, record.seed), {}).items():
+            short = thin(curve, _POINTS)
+            empty = (None,) * len(short.tokens)
+            one = Band(tuple(short.tokens), tuple(short.values), empty, empty)
+            bands.setdefault(metric, {})[f"seed {record.seed}"] = one
+    bands = {metric: runs for metric, runs in bands.items() if any(map(reaches, runs.values()))}
+    wanted = sorted(bands, key=lambda metric: (not metric.endswith("_loss"), metric))[:_PANELS]
+    names = [f"seed {record.seed}" for record in records]
     return render_page(
         "arm.html",
         f"{entry.place}/{arm}.html",
@@ -88,7 +98,7 @@ def render_arm(entry: Entry, arm: str, sample: Sample) -> bytes:
         is_scratch=arm == SCRATCH,
         overrides=row.overrides if row else (),
         runs=[_describe_run(table, record, record.seed in stored, configs) for record in records],
-        curves=_draw_curves(entry, records),
+        curves=[draw_metric(metric, names, bands[metric], "each run") for metric in wanted],
         sample=sample,
         configs=configs,
     )
@@ -126,21 +136,6 @@ def _find_wandb(record: Record, config: ConfigView | None) -> str:
     if record.wandb_id is None or not entity or not project:
         return ""
     return f"https://wandb.ai/{quote(f'{entity}/{project}/runs/{record.wandb_id}')}"
-
-
-def _draw_curves(entry: Entry, records: Sequence[Record]) -> list[Panel]:
-    """Curves of the first metrics, losses before the others, with one line per run."""
-    bands: dict[str, dict[str, Band]] = {}
-    for record in records:
-        for metric, curve in entry.curves.get((record.arm, record.seed), {}).items():
-            short = thin(curve, _POINTS)
-            empty = (None,) * len(short.tokens)
-            one = Band(tuple(short.tokens), tuple(short.values), empty, empty)
-            bands.setdefault(metric, {})[f"seed {record.seed}"] = one
-    bands = {metric: runs for metric, runs in bands.items() if any(map(reaches, runs.values()))}
-    wanted = sorted(bands, key=lambda metric: (not metric.endswith("_loss"), metric))[:_PANELS]
-    names = [f"seed {record.seed}" for record in records]
-    return [draw_metric(metric, names, bands[metric], "each run") for metric in wanted]
 
 
 def _group_configs(stored: Mapping[int, StoredRun]) -> list[ConfigView]:
@@ -190,7 +185,15 @@ class Samples:
         from paribus.training.streams import training_examples
 
         run = Run.of({**config, "paths": {"cache": self.cache, "runs": "runs"}})
-        data = self._prepare(run)
+        key = repr((run.corpus, run.tokenizer, run.trainer.train_tokens, run.annotator))
+        if key not in self._data:
+            try:
+                self._data[key] = run.data()
+            except UserError as error:
+                self._data[key] = error
+        data = self._data[key]
+        if isinstance(data, UserError):  # also for the next arm with the same text
+            raise data
         if fingerprint is not None and data.fingerprint["text"] != fingerprint:
             raise UserError(
                 f"the text here ({data.fingerprint['text']}) differs from the record's",
@@ -200,19 +203,6 @@ class Samples:
         with redirect_stdout(io.StringIO()), redirect_stderr(screen):
             show_examples(training_examples(run, data), data.tokenizer, self.count, color=True)
         return tuple(split_colors(line) for line in screen.getvalue().split("\n") if line.strip())
-
-    def _prepare(self, run: Run) -> Data:
-        """The data of a config. Raises UserError, also the second time, if they cannot be prepared."""
-        key = repr((run.corpus, run.tokenizer, run.trainer.train_tokens, run.annotator))
-        if key not in self._data:
-            try:
-                self._data[key] = run.data()
-            except UserError as error:
-                self._data[key] = error
-        prepared = self._data[key]
-        if isinstance(prepared, UserError):
-            raise prepared
-        return prepared
 
 
 def split_colors(line: str) -> list[Piece]:

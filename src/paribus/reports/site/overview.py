@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any
 
 from paribus.reports.effects import rate_stability
 from paribus.reports.site.claims import (
@@ -13,7 +13,6 @@ from paribus.reports.site.claims import (
     INTERVAL,
     NO_COST,
     ClaimLine,
-    Effect,
     add_hours,
     describe_cost,
     describe_effects,
@@ -31,7 +30,7 @@ from paribus.reports.tables.blocks import compare_costs
 from paribus.reports.tables.evidence import OLDER
 from paribus.reports.tables.html import render, render_page
 from paribus.reports.tables.notes import REVISED
-from paribus.reports.tables.schema import ClaimRow, ContrastRow
+from paribus.reports.tables.schema import ClaimRow
 from paribus.verdict.claims import OWNERS, PAPER
 from paribus.verdict.published import ids
 from paribus.verdict.words import NOT_RUN, WORDS, find_word
@@ -47,38 +46,20 @@ _SAME = {"stable": "stable over scales", "changes": "changes with the scale"}
 Measured = tuple[ClaimLine, Entry, ClaimRow]  # a claim with the largest table that measures it
 
 
-class ScaleRow(NamedTuple):
-    """A scale's verdicts, {word: how many claims}, and what its runs cost; a cost that is not on record is empty."""
-
-    scale: str
-    verdicts: Mapping[str, int]
-    trained: str
-    trained_per_claim: str
-    tuned: str
-
-
-class MeasuredRow(NamedTuple):
-    """A claim at the largest scale at which it was measured.
-
-    `weakest`: the effect in margins that favors it least, to sort by; `stability`: empty if fewer than two scales
-    decide.
-    """
-
-    line: ClaimLine
-    entry: Entry
-    claim: ClaimRow
-    effects: Sequence[Effect]
-    weakest: str
-    stability: str
-    cost: str
-
-
 def render_index(entries: Sequence[Entry], lines: Sequence[ClaimLine], searches: Sequence[Search]) -> bytes:
     """The page at index.html."""
     ran = sorted((line for line in lines if line.measured), key=lambda line: line.measured[-1][0].committed)
     yours = [entry for entry in entries if not entry.committed]
     scales = [one for one in reversed(list_scales(entries)) if any(entry.scale == one for entry in entries)]
     claimed = [line for line in lines if not line.of_twins]
+    # sentences on decided claims whose verdict a linear model qualifies, for each scale, and on identical arms
+    asides = []
+    for scale in scales:
+        judged = (pair for line in lines if not line.of_twins for pair in line.entries)
+        asides.append(tell_below([claim for entry, claim in judged if entry.scale == scale], scale))
+    twins = Counter(claim.verdict for line in lines if line.of_twins for _, claim in line.entries)
+    counts = "; ".join(f"{count} {verdict}" for verdict, count in sorted(twins.items()))
+    asides.append(f"Not counted: A/A tests of two identical arms ({counts})." if twins else "")
     return render_page(
         "index.html",
         "index.html",
@@ -89,7 +70,7 @@ def render_index(entries: Sequence[Entry], lines: Sequence[ClaimLine], searches:
         words=[word.name for word in WORDS.all() if word.name != NOT_RUN],
         counts=[_count_verdicts(scale, claimed, entries) for scale in scales],
         claimed=CLAIMED,
-        asides=_list_asides(scales, lines),
+        asides=[aside for aside in asides if aside],
         forests=make_forests(lines),
         filters={
             "verdict": ("every verdict", [word.name for word in WORDS.all()]),
@@ -104,49 +85,41 @@ def render_index(entries: Sequence[Entry], lines: Sequence[ClaimLine], searches:
     )
 
 
-def _count_verdicts(scale: str, lines: Sequence[ClaimLine], entries: Sequence[Entry]) -> ScaleRow:
+def _count_verdicts(scale: str, lines: Sequence[ClaimLine], entries: Sequence[Entry]) -> dict[str, Any]:
+    """A scale's verdicts, {word: how many claims}, and what its runs cost; a cost that is not on record is empty."""
     verdicts = [claim.verdict for line in lines for entry, claim in line.entries if entry.scale == scale]
     records = [record for entry in entries if entry.scale == scale for record in entry.records]
     hours = add_hours(records)
     decided = sum(find_word(verdict).decides for verdict in verdicts)
     each = format_hours({unit: value / decided for unit, value in hours.items()}) if decided else ""
-    return ScaleRow(scale, Counter(verdicts), format_hours(hours), each, describe_tuning(records))
+    return {
+        "scale": scale,
+        "verdicts": Counter(verdicts),
+        "trained": format_hours(hours),
+        "trained_per_claim": each,
+        "tuned": describe_tuning(records),
+    }
 
 
-def _list_asides(scales: Sequence[str], lines: Sequence[ClaimLine]) -> list[str]:
-    """Sentences on decided claims whose verdict a linear model qualifies, for each scale, and on identical arms."""
-    asides = []
-    for scale in scales:
-        judged = (pair for line in lines if not line.of_twins for pair in line.entries)
-        asides.append(tell_below([claim for entry, claim in judged if entry.scale == scale], scale))
-    twins = Counter(claim.verdict for line in lines if line.of_twins for _, claim in line.entries)
-    counts = "; ".join(f"{count} {verdict}" for verdict, count in sorted(twins.items()))
-    asides.append(f"Not counted: A/A tests of two identical arms ({counts})." if twins else "")
-    return [aside for aside in asides if aside]
+def _describe_measured(line: ClaimLine) -> dict[str, Any]:
+    """A claim at the largest scale at which it was measured.
 
-
-def _describe_measured(line: ClaimLine) -> MeasuredRow:
+    `weakest`: the effect in margins that favors it least, to sort by; `stability`: empty if fewer than two scales
+    decide.
+    """
     entry, claim = line.measured[-1]
     arms = {arm for row in claim.contrasts for arm in (row.arm, row.versus)}
     cost = describe_cost(record for record in entry.records if record.arm in arms)
     weakest = find_weakest(claim)
-    return MeasuredRow(
-        line,
-        entry,
-        claim,
-        describe_effects(entry.table, claim),
-        f"{weakest[1]:.6g}" if weakest else "",
-        _SAME.get(rate_stability([one.verdict for _, one in line.entries]), ""),
-        cost or NO_COST,
-    )
-
-
-class ScaleCell(NamedTuple):
-    """A claim at a scale, with the contrast that favors it least and its effect, if there is any."""
-
-    claim: ClaimRow
-    weakest: ContrastRow | None
-    effect: str
+    return {
+        "line": line,
+        "entry": entry,
+        "claim": claim,
+        "effects": describe_effects(entry.table, claim),
+        "weakest": f"{weakest[1]:.6g}" if weakest else "",
+        "stability": _SAME.get(rate_stability([one.verdict for _, one in line.entries]), ""),
+        "cost": cost or NO_COST,
+    }
 
 
 def render_scales(entries: Sequence[Entry], lines: Sequence[ClaimLine]) -> bytes:
@@ -158,7 +131,7 @@ def render_scales(entries: Sequence[Entry], lines: Sequence[ClaimLine]) -> bytes
         for entry, claim in line.entries:
             weakest, _ = find_weakest(claim) or (None, 0.0)
             effect = "" if weakest is None else format_effect(entry.table, weakest)
-            cells[entry.scale] = ScaleCell(claim, weakest, effect)
+            cells[entry.scale] = {"claim": claim, "weakest": weakest, "effect": effect}
         if cells:
             rows.append((line, cells))
     return render_page(

@@ -52,7 +52,10 @@ class Evidence:
     def values(self, arm: str, column: str) -> dict[int, float]:
         """{seed: value} of the runs in which the column is a number. Do not change it: it is read once."""
         if (arm, column) not in self._read and column == MEAN:
-            self._read[arm, column] = self._average_tasks(arm)
+            # the mean over tasks of the seeds that have all of them
+            tasks = [self.values(arm, column) for column in self.find_averaged()]
+            seeds = sorted(set.intersection(*map(set, tasks))) if tasks else []
+            self._read[arm, column] = {seed: math.fsum(values[seed] for values in tasks) / len(tasks) for seed in seeds}
         if (arm, column) not in self._read:
             read = find_metric(column).read or (lambda run: run.metrics.get(column))
             values = {seed: read(run) for seed, run in self.done(arm).items()}
@@ -62,12 +65,6 @@ class Evidence:
     def find_averaged(self) -> tuple[str, ...]:
         """The columns that the mean over tasks averages: those that some arm has."""
         return tuple(column for column in self.tasks if any(self.values(arm, column) for arm in self.runs))
-
-    def _average_tasks(self, arm: str) -> dict[int, float]:
-        """The mean over tasks of the seeds that have all of them."""
-        tasks = [self.values(arm, column) for column in self.find_averaged()]
-        seeds = sorted(set.intersection(*map(set, tasks))) if tasks else []
-        return {seed: math.fsum(values[seed] for values in tasks) / len(tasks) for seed in seeds}
 
     def count_pretrained(self) -> int:
         """How many finished runs have trained at all; the others start from a checkpoint."""
@@ -141,11 +138,21 @@ def gather(design: Design, records: Sequence[Record]) -> Evidence:
     evidence = Evidence(runs, (), tasks, _find_unjudged(design, runs))
     if not evidence.done(design.baseline):
         notes.append(f"No run of the baseline {design.baseline} is finished: no differences from it.")
+    mixed = find_mixed_precisions(run for seeds in evidence.runs.values() for run in seeds.values())
     notes += [
         *_note_statuses(design, evidence),
-        *_note_odd_values(design, evidence),
+        *(
+            f"{arm}/seed{seed}: {column} is not a number and is left out."
+            for arm in (*design.arms, SCRATCH)
+            for seed, run in evidence.done(arm).items()
+            for column in design.columns
+            if (value := run.metrics.get(column)) is not None and not is_number(value)
+        ),
         *_note_older(design, evidence),
-        *_note_precisions(evidence),
+        *(
+            f"Seed {seed} has runs in {' and '.join(sorted(groups))}: its arms differ in more than the sweep varies."
+            for seed, groups in mixed.items()
+        ),
     ]
     if why := find_unjudged(evidence.unjudged):
         notes.append(f"{why[0].upper()}{why[1:]}.")
@@ -188,14 +195,6 @@ def find_mixed_precisions(runs: Iterable[Record]) -> dict[int, dict[str, list[st
     return {seed: groups for seed, groups in sorted(seeds.items()) if len(groups) > 1}
 
 
-def _note_precisions(evidence: Evidence) -> list[str]:
-    mixed = find_mixed_precisions(run for seeds in evidence.runs.values() for run in seeds.values())
-    return [
-        f"Seed {seed} has runs in {' and '.join(sorted(groups))}: its arms differ in more than the sweep varies."
-        for seed, groups in mixed.items()
-    ]
-
-
 def _note_statuses(design: Design, evidence: Evidence) -> list[str]:
     notes = []
     for arm in (*design.arms, SCRATCH):
@@ -209,16 +208,6 @@ def _note_statuses(design: Design, evidence: Evidence) -> list[str]:
         elif missing and (arm != SCRATCH or evidence.runs.get(arm)):
             notes.append(f"{arm}: no record of seed {', '.join(map(str, missing))}.")
     return notes
-
-
-def _note_odd_values(design: Design, evidence: Evidence) -> list[str]:
-    return [
-        f"{arm}/seed{seed}: {column} is not a number and is left out."
-        for arm in (*design.arms, SCRATCH)
-        for seed, run in evidence.done(arm).items()
-        for column in design.columns
-        if (value := run.metrics.get(column)) is not None and not is_number(value)
-    ]
 
 
 def _note_older(design: Design, evidence: Evidence) -> list[str]:

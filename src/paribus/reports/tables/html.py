@@ -6,20 +6,18 @@ scroll, plots are inline.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.resources import files
-from typing import NamedTuple
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
 
 from paribus.reports.plots.figure import render_inline
-from paribus.reports.plots.panel import Panel, View, draw_all
+from paribus.reports.plots.panel import View, draw_all
 from paribus.reports.plots.style import render_mark
 from paribus.reports.tables.blocks import (
-    Block,
     Text,
     break_cell,
     break_head,
@@ -29,31 +27,10 @@ from paribus.reports.tables.blocks import (
     say_claim,
 )
 from paribus.reports.tables.facts import write_line
-from paribus.reports.tables.schema import ClaimRow, Table
+from paribus.reports.tables.schema import Table
 from paribus.verdict.words import NOT_RUN, WORDS, find_word
 
 Link = Callable[[Text], str | None]  # the address that a cell leads to
-
-
-class ClaimPart(NamedTuple):
-    """A claim with its verdict in words, the address of its page, and its contrasts if it has any."""
-
-    claim: ClaimRow
-    said: str
-    place: str | None
-    evidence: Block | None
-
-
-@dataclass(frozen=True)
-class TableParts:
-    """What every page of a table shows; `figures`: headings with their panels; `link`: where its cells lead."""
-
-    facts: str
-    claims: Sequence[ClaimPart]
-    blocks: Sequence[Block]
-    figures: Sequence[tuple[str, Sequence[Panel]]]
-    notes: Sequence[str]
-    link: Link | None
 
 
 def render_html(table: Table) -> str:
@@ -61,20 +38,21 @@ def render_html(table: Table) -> str:
     return render("table_file.html", table=table, parts=make_parts(View(table)), style=Markup(make_style()))
 
 
-def make_parts(view: View, places: Mapping[str, str] | None = None, link: Link | None = None) -> TableParts:
-    """The parts of a page about a table; places: {claim: the address of its page}."""
+def make_parts(view: View, places: Mapping[str, str] | None = None, link: Link | None = None) -> dict[str, Any]:
+    """What every page of a table shows; places: {claim: the address of its page}; link: where its cells lead."""
     table = view.table
-    claims = [
-        ClaimPart(
-            claim,
-            say_claim(table, claim),
-            (places or {}).get(claim.text),
-            make_evidence(table, claim) if claim.contrasts else None,
-        )
-        for claim in table.claims
-    ]
-    figures = [(capitalize(drawing.title.format(view=view)), panels) for drawing, panels in draw_all(view)]
-    return TableParts(write_line(table.facts), claims, make_blocks(table), figures, list_notes(table), link)
+    return {
+        "facts": write_line(table.facts),
+        "claims": [  # (claim, its verdict in words, its page, its contrasts if it has any)
+            (claim, say_claim(table, claim), (places or {}).get(claim.text), evidence)
+            for claim in table.claims
+            for evidence in [make_evidence(table, claim) if claim.contrasts else None]
+        ],
+        "blocks": make_blocks(table),
+        "figures": [(capitalize(drawing.title.format(view=view)), panels) for drawing, panels in draw_all(view)],
+        "notes": list_notes(table),
+        "link": link,
+    }
 
 
 def make_style() -> str:

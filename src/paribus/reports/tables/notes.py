@@ -51,7 +51,10 @@ def write_notes(
     notes += _note_overlaps(design, evidence)
     notes += _note_trained(design, evidence)
     notes += _note_noise_scales(design, evidence)
-    notes += _note_uncommitted(evidence)
+    done = [run for arm in evidence.runs for run in evidence.done(arm).values()]
+    changed = sum(run.changed for run in done)
+    tree = "were made from a tree with uncommitted changes, so that their commit does not say what ran"
+    notes += [f"{changed} of {len(done)} runs {tree}."] if changed else []
     return (*notes, *evidence.notes)
 
 
@@ -213,13 +216,6 @@ def _list_shares(arms: Mapping[str, Sequence[str]]) -> str:
     if len(arms) == 1:
         return next(iter(arms))
     return "; ".join(f"{share} ({', '.join(names)})" for share, names in arms.items())
-
-
-def _note_uncommitted(evidence: Evidence) -> list[str]:
-    done = [run for arm in evidence.runs for run in evidence.done(arm).values()]
-    changed = sum(run.changed for run in done)
-    tree = "were made from a tree with uncommitted changes, so that their commit does not say what ran"
-    return [f"{changed} of {len(done)} runs {tree}."] if changed else []
 
 
 def _note_noise_scales(design: Design, evidence: Evidence) -> list[str]:

@@ -154,7 +154,13 @@ def _make_brief_grid(table: Table, width: int) -> Grid:
     rows: list[ArmRow | AnchorRow] = [*table.arms, *(row for row in table.anchors if row.name in ANCHORS)]
     names = [format_name(table, row).replace(" (baseline)", " *") for row in rows]
     shown = [("arm", names), ("n", [NONE if row.n is None else str(row.n) for row in rows])]
-    for column in _choose_columns(table):
+    # the measured columns that claims are about, or all; the only task itself instead of the mean over tasks
+    measured = [column for column in table.columns if any(column in row.metrics for row in table.arms)]
+    asked = {row.column for claim in table.claims for row in claim.contrasts} & set(measured)
+    tasks = [column for column in measured if is_averaged(column)]
+    if MEAN in asked and len(tasks) == 1:
+        asked = {*asked - {MEAN}, *tasks}
+    for column in [column for column in measured if column in asked or not asked]:
         arrow = "↑" if table.about[column].higher_is_better else "↓"
         cells = [_format_cell(table, column, row.metrics.get(column)) for row in rows]
         shown.append((f"{column.removesuffix('/accuracy')} {arrow}", cells))
@@ -172,16 +178,6 @@ def _make_brief_grid(table: Table, width: int) -> Grid:
     for line in zip(*kept, strict=True):
         grid.add_row(*line)
     return grid
-
-
-def _choose_columns(table: Table) -> list[str]:
-    """The measured columns that claims are about, or all; the only task itself instead of the mean over tasks."""
-    measured = [column for column in table.columns if any(column in row.metrics for row in table.arms)]
-    asked = {row.column for claim in table.claims for row in claim.contrasts} & set(measured)
-    tasks = [column for column in measured if is_averaged(column)]
-    if MEAN in asked and len(tasks) == 1:
-        asked = {*asked - {MEAN}, *tasks}
-    return [column for column in measured if column in asked or not asked]
 
 
 def _format_cell(table: Table, column: str, cell: Cell | Level | None) -> str:
