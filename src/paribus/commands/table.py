@@ -92,7 +92,7 @@ def archive_runs(given: Arguments) -> int:
 
 def _tabulate_committed(given: Arguments, flag: Flag) -> Table:
     """The table of the records below `results=` alone."""
-    from paribus.reports.tables.assemble import make_table
+    from paribus.reports.tables.build import make_table
 
     sweep, root = sweep_file.load(given[SWEEP]), given[RESULTS] / given[SCALE]
     if not (folder := root / (given[STUDY] or sweep.study)).is_dir():
@@ -102,8 +102,8 @@ def _tabulate_committed(given: Arguments, flag: Flag) -> Table:
 
 def write_table(given: Arguments) -> int:
     """Write all files of a table, and print it."""
-    from paribus.reports.next_step import next_step
-    from paribus.reports.tables.assemble import REPORTS, make_table
+    from paribus.reports.answers import next_step
+    from paribus.reports.tables.build import REPORTS, make_table
     from paribus.reports.tables.files import render_files, write_files
     from paribus.reports.tables.markdown import render_markdown
     from paribus.reports.tables.terminal import print_brief, print_table

@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from paribus.core.config_errors import renamed, unknown_key
-from paribus.core.config_names import PRESETS, choices, is_group, roots
+from paribus.core.config_names import PRESETS, choices, is_group, load_mapping, roots
 from paribus.core.errors import UserError, suggest
 from paribus.core.files import is_name
-from paribus.core.strict_yaml import load_mapping
 
 if TYPE_CHECKING:
     from hydra.core.override_parser.types import Override

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from paribus.core.errors import UserError
 from paribus.core.jsonable import to_json
-from paribus.reports.tables.assemble import REPORTS, assemble
+from paribus.reports.tables.build import REPORTS, assemble
 from paribus.reports.tables.design import Design, make_design
 from paribus.reports.tables.evidence import (
     BUDGETS,

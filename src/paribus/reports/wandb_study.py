@@ -40,7 +40,7 @@ def track_sweep(request: Request) -> None:
     Nothing is logged if the sweep has no logger, no run is finished yet, or nothing is new. A failure of W&B never
     raises.
     """
-    from paribus.reports.tables.assemble import make_table
+    from paribus.reports.tables.build import make_table
     from paribus.reports.tables.files import render_files
 
     overrides = arm_overrides(request.sweep, request.scale, request.sweep.baseline, request.overrides)

@@ -174,7 +174,7 @@ class Samples:
             reason = "No examples were requested." if self.count == 0 else "No config of a finished run was found."
             return Sample(reason=reason)
         try:
-            return Sample(self._draw(config, done[0].text))
+            return Sample(self._draw_pieces(config, done[0].text))
         except UserError as error:
             return Sample(reason=f"Left out: {error}")
         except Exception as error:  # a config of another version must not stop the site

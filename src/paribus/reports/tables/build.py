@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 
 from paribus.reports.tables.claims import Reasons, judge_claims
-from paribus.reports.tables.design import Design
-from paribus.reports.tables.evidence import Evidence, average_budgets
+from paribus.reports.tables.curves import average_curves, average_effects, collect_curves
+from paribus.reports.tables.design import Design, make_design
+from paribus.reports.tables.evidence import Evidence, average_budgets, gather
+from paribus.reports.tables.facts import find_facts
 from paribus.reports.tables.notes import write_notes
 from paribus.reports.tables.schema import (
     PRETRAININGS,
@@ -30,9 +34,13 @@ from paribus.reports.tables.schema import (
     Printed,
     RunRow,
     Table,
+    Tuned,
 )
+from paribus.runs.manifest import find_manifest
 from paribus.runs.record import Record
-from paribus.sweeps.sweep import SCRATCH
+from paribus.runs.store import find_records
+from paribus.sweeps.sweep import SCRATCH, Sweep
+from paribus.sweeps.tuning import Tuning
 from paribus.verdict.controls import is_written
 from paribus.verdict.metrics import (
     MEAN,
@@ -53,6 +61,7 @@ from paribus.verdict.statistics import (
 )  # fmt: skip
 
 ANCHORS = {"majority": "majority class"}  # names of anchor rows that are not simply those of the record
+REPORTS = Path("reports")
 
 
 def build_table(design: Design, records: Sequence[Record]) -> Table:
@@ -269,3 +278,30 @@ def summarize_tasks(design: Design, evidence: Evidence) -> Aggregate | None:
 
 def _estimate(summary: Summary) -> Estimate | None:
     return None if summary.mean is None else Estimate(summary.mean, summary.ci_low, summary.ci_high)
+
+
+def make_table(sweep: Sweep, scale: str, study: str | None, roots: Sequence[Path]) -> Table:
+    """The table of a sweep at a scale from the records below these roots."""
+    manifest = find_manifest(roots, study or sweep.study, scale)
+    return assemble(make_design(sweep, scale, study, manifest), roots)
+
+
+def assemble(design: Design, roots: Sequence[Path]) -> Table:
+    """The table of the records below these roots; incomplete records are named in its notes."""
+    manifest = find_manifest(roots, design.study, design.scale)
+    design = design.apply(manifest)
+    stored = find_records(design.study, design.scale, roots)
+    table, arms = build_table(design, stored.records), tuple(design.arms)
+    curves = collect_curves(stored.records, arms, roots, gather(design, stored.records).find_averaged())
+    return replace(
+        table,
+        notes=(*table.notes, *(f"Left out: {why}." for why in stored.left_out)),
+        tuned=count_trials(design.tuning),
+        facts=find_facts(arms, stored.records, roots, manifest.overrides if manifest else ()),
+        curves=average_curves(curves, arms) | average_effects(curves, arms, design.baseline),
+    )
+
+
+def count_trials(tuning: Tuning) -> dict[str, Tuned]:
+    """{arm: how it was tuned}."""
+    return {arm: Tuned(len(tuned.trials), tuned.chosen) for arm, tuned in tuning.arms.items()}

@@ -1,4 +1,4 @@
-"""The verdicts on a table's claims: their contrasts at each look, what bars a column, and what is printed beside them."""
+"""The verdicts on a table's claims: their contrasts at each look, what bars a column, and the paper's effects."""
 
 from __future__ import annotations
 
