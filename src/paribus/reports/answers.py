@@ -9,7 +9,7 @@ from paribus.core.config import compose, plain
 from paribus.core.console import duration
 from paribus.core.trust import mask_text
 from paribus.reports.tables.build import make_table
-from paribus.reports.tables.schema import ClaimRow, Table
+from paribus.reports.tables.schema import Table
 from paribus.runs.manifest import find_manifest
 from paribus.runs.record import Record
 from paribus.runs.store import find_records
@@ -43,8 +43,10 @@ def next_step(table: Table, request: Request) -> str | None:
     losses = {arm.name: arm.own for arm in table.arms if arm.name in asked and arm.own is not None}
     if stuck := [name for name, loss in losses.items() if loss.left + loss.memorized < loss.n]:
         return _train_longer(request, records, stuck)
-    seeds = _count_seeds(waiting)
-    if seeds is None or not records:
+    rows = [row for claim in waiting if claim.open for row in claim.contrasts if row.verdict == UNDECIDED]
+    known = [row.seeds_needed for row in rows if row.seeds_needed is not None]
+    seeds = max(known, default=MOST_LOOKS + 1)  # as many as would most likely decide the open claims
+    if not rows or not records:
         return None
     if seeds > MOST_LOOKS:
         return f"the open claims need more than {MOST_LOOKS} seeds: train longer, or ask for a larger margin"
@@ -72,13 +74,6 @@ def _train_longer(request: Request, records: Sequence[Record], stuck: Sequence[s
     if not lengthens(request, override):
         return f"{who}: train {factor:.1f} times as long, about {about}"
     return f"{command_with(request, override)}   # {factor:.1f} times as long, since {who}: about {about}"
-
-
-def _count_seeds(claims: Sequence[ClaimRow]) -> int | None:
-    """How many seeds would most likely decide the open ones of these claims; None if seeds decide none of them."""
-    waiting = [row for claim in claims if claim.open for row in claim.contrasts if row.verdict == UNDECIDED]
-    known = [row.seeds_needed for row in waiting if row.seeds_needed is not None]
-    return max(known, default=MOST_LOOKS + 1 if waiting else None)
 
 
 def _mean_seconds(records: Sequence[Record], arm: str) -> float:

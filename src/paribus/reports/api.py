@@ -97,7 +97,11 @@ def judge(
         where=where or {},
         pattern=name,
     )
-    return judge_source(open_source(str(runs)) if isinstance(runs, str | Path) else _read_frame(runs), options, study)
+    if isinstance(runs, str | Path):
+        return judge_source(open_source(str(runs)), options, study)
+    rows: list[dict[str, Any]] = runs.to_dict("records")
+    listed = [ForeignRow(f"row {at}", row, str(row.get("name", ""))) for at, row in enumerate(rows)]
+    return judge_source(ForeignSource("runs", listed), options, study)
 
 
 def compare(first: str | Path, second: str | Path, metric: Names = (), key: str | None = None) -> Comparison:
@@ -110,10 +114,3 @@ def compare(first: str | Path, second: str | Path, metric: Names = (), key: str 
 
 def _list(names: Names) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else tuple(names)
-
-
-def _read_frame(frame: DataFrame) -> ForeignSource:
-    rows: list[dict[str, Any]] = frame.to_dict("records")
-    return ForeignSource(
-        "runs", [ForeignRow(f"row {at}", row, str(row.get("name", ""))) for at, row in enumerate(rows)]
-    )

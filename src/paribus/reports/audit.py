@@ -267,7 +267,15 @@ def summarize(sweep: Sweep, scale: str, study: str, runs: Path, results: Path, o
         places = [place for place in (REPORTS / study / scale, results / scale / study) if (place / TABLE).is_file()]
     else:
         places = [out]
-    kept = [line for place in places for line in _check(place / TABLE, design, runs, results / scale)]
+    kept = []
+    for table in (place / TABLE for place in places):
+        below = [results / scale] if results / scale in table.parents else roots
+        try:
+            differing, count = find_unfollowed(read_table(table), design, below)
+            match = f"✓ {table}: all {count} numbers match the records"
+            kept += [f"✗ {table}: {line}" for line in differing] or [match]
+        except UserError as error:
+            kept.append(f"✗ {table}: {error}")
     right = not checked.findings and not any(line.startswith("✗") for line in kept)
     lines = [f"# Audit of {design.study} at {design.scale} scale"]
     for part in checked.sections:
@@ -275,15 +283,3 @@ def summarize(sweep: Sweep, scale: str, study: str, runs: Path, results: Path, o
     lines += ["", "## Findings", *(f"✗ {finding}" for finding in checked.findings)]
     lines += [] if checked.findings else [IN_ORDER]
     return "\n".join([*lines, *(kept or ["- there is no table yet: `paribus table` writes one"])]), right
-
-
-def _check(table: Path, design: Design, runs: Path, committed: Path) -> list[str]:
-    """Lines on one table that was written: ✓ or ✗ and what differs."""
-    roots = [committed] if committed in table.parents else [runs, committed]
-    try:
-        differing, count = find_unfollowed(read_table(table), design, roots)
-    except UserError as error:
-        return [f"✗ {table}: {error}"]
-    if not differing:
-        return [f"✓ {table}: all {count} numbers match the records"]
-    return [f"✗ {table}: {line}" for line in differing]

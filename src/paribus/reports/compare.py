@@ -76,16 +76,15 @@ class Comparison:
     def __str__(self) -> str:
         header = ["column", "n", "A", "B", "A - B [95%]", "A alone right", "B alone right", "p"]
         header += ["p (Holm)"] * (len(self.rows) > 1)
-        lines = [_write_row(row)[: len(header)] for row in self.rows]
+        lines = []
+        for row in self.rows:
+            ends = "" if row.ci_low is None else f" [{row.ci_low:+.4g}, {row.ci_high:+.4g}]"
+            means = [f"{row.first:.4g}", f"{row.second:.4g}", f"{row.difference:+.4g}{ends}"]
+            alone = ["-" if count is None else str(count) for count in (row.only_first, row.only_second)]
+            line = [row.column, str(row.n), *means, *alone, format_p(row.p), format_p(row.p_holm)]
+            lines.append(line[: len(header)])
         names = [f"A: {self.first}", f"B: {self.second}", ""]
         return "\n".join([*names, render_grid(header, lines), "", *(f"- {note}" for note in self.notes)]) + "\n"
-
-
-def _write_row(row: PairRow) -> list[str]:
-    ends = "" if row.ci_low is None else f" [{row.ci_low:+.4g}, {row.ci_high:+.4g}]"
-    alone = ["-" if count is None else str(count) for count in (row.only_first, row.only_second)]
-    means = [f"{row.first:.4g}", f"{row.second:.4g}", f"{row.difference:+.4g}{ends}"]
-    return [row.column, str(row.n), *means, *alone, format_p(row.p), format_p(row.p_holm)]
 
 
 def compare_runs(first: str, second: str, metrics: Sequence[str] = (), key: str | None = None) -> Comparison:

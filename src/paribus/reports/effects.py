@@ -71,7 +71,7 @@ class Rung(NamedTuple):
     barred: bool
 
 
-class Change(NamedTuple):
+class ScaleChange(NamedTuple):
     """How much the effect differs between the largest and the smallest scale, with a 95% interval (Welch).
 
     There is none if one of the two is barred: an arm that learned nothing has no effect to compare.
@@ -96,7 +96,7 @@ class Ladder(NamedTuple):
     margin: float
     lower_is_better: bool
     rungs: tuple[Rung, ...]
-    change: Change | None
+    change: ScaleChange | None
     stability: str
     published: float | None = None
 
@@ -148,7 +148,7 @@ def rate_stability(verdicts: Sequence[str]) -> str:
     return "stable" if len(decided) > 1 else "open"
 
 
-def _compare_ends(small: Rung, large: Rung) -> Change | None:
+def _compare_ends(small: Rung, large: Rung) -> ScaleChange | None:
     from scipy.special import stdtrit
 
     if small.scale == large.scale or small.barred or large.barred or not small.sd or not large.sd:
@@ -157,4 +157,4 @@ def _compare_ends(small: Rung, large: Rung) -> Change | None:
     degrees = sum(parts) ** 2 / (parts[0] ** 2 / (small.n - 1) + parts[1] ** 2 / (large.n - 1))
     half = float(stdtrit(degrees, 0.975)) * math.sqrt(sum(parts))
     moved = large.difference - small.difference
-    return Change(rounded(moved), rounded(moved - half), rounded(moved + half))
+    return ScaleChange(rounded(moved), rounded(moved - half), rounded(moved + half))

@@ -53,13 +53,19 @@ def draw_ladder(ladder: Ladder, scales: Sequence[str]) -> Panel:
     pair = f"{ladder.arm} against {ladder.versus}"
     unit, (low, high) = _find_unit(ladder), find_limits(_list_shown(ladder))
     verdicts = dict.fromkeys(rung.verdict for rung in ladder.rungs)
-    several = [STABILITY[ladder.stability], _describe_change(ladder, unit)] if len(ladder.rungs) > 1 else []
     marks = "; ".join(f"{find_symbol(find_word(verdict))} {verdict}" for verdict in verdicts)
     band = "; shaded: within the margin" if ladder.margin else ""
     beyond = any(not low <= end * unit <= high for rung in ladder.rungs for end in _list_ends(rung))
     cut = "; a bar that ends at the edge goes on beyond it" if beyond else ""
-    shown = [f"{marks}; bar: the interval behind the verdict{cut}{band}"]
-    shown += ["◇ the paper's effect"] if ladder.published is not None else []
+    caption = [f"{marks}; bar: the interval behind the verdict{cut}{band}"]
+    caption += ["◇ the paper's effect"] if ladder.published is not None else []
+    caption += [STABILITY[ladder.stability]] if len(ladder.rungs) > 1 else []
+    if (change := ladder.change) is not None and len(ladder.rungs) > 1:
+        low, high = sorted((change.ci_low * unit, change.ci_high * unit))
+        ends = f"{format_value(ladder.column, low)}, {format_value(ladder.column, high)}"
+        moved = f"{format_value(ladder.column, change.difference * unit, sign=True)} {name_unit(ladder.column)}".strip()
+        span = f"From {ladder.rungs[0].scale} to {ladder.rungs[-1].scale}"
+        caption.append(f"{span} the effect moves by {moved} [{ends}] (95% interval).")
     return Panel(
         title=f"{pair} on {title}: effect at each scale",
         heading=title,
@@ -68,7 +74,7 @@ def draw_ladder(ladder: Ladder, scales: Sequence[str]) -> Panel:
         draw=_draw,
         args=(ladder, scales),
         foot=0.62,
-        caption=[*shown, *several],
+        caption=caption,
     )
 
 
@@ -114,16 +120,6 @@ def _draw(ladder: Ladder, scales: Sequence[str], axes: Axes) -> None:
         fit_text(text, wide + 0.06)
     if ladder.published is not None:
         draw_paper(axes, len(scales) - 0.55, ladder.published * unit, clip_on=False)
-
-
-def _describe_change(ladder: Ladder, unit: float) -> str:
-    change, rungs = ladder.change, ladder.rungs
-    if change is None:
-        return ""
-    low, high = sorted((change.ci_low * unit, change.ci_high * unit))
-    ends = ", ".join(format_value(ladder.column, end) for end in (low, high))
-    moved = f"{format_value(ladder.column, change.difference * unit, sign=True)} {name_unit(ladder.column)}".strip()
-    return f"From {rungs[0].scale} to {rungs[-1].scale} the effect moves by {moved} [{ends}] (95% interval)."
 
 
 DRAWINGS.add(Drawing("scales", "effect at each scale", draw_scales, 5))

@@ -107,6 +107,9 @@ def render_arm(entry: Entry, arm: str, sample: Sample) -> bytes:
 def _describe_run(table: Table, record: Record, here: bool, configs: Sequence[ConfigView]) -> RunView:
     config = next((one for one in configs if record.seed in one.seeds), None)
     budget = record.budget
+    logger = (config.content.get("logger") if config else None) or {}
+    entity, project = logger.get("entity"), logger.get("project")
+    tracked = record.wandb_id is not None and entity and project
     return RunView(
         record,
         status=record.status + (f": {record.error}" if record.error else ""),
@@ -115,7 +118,7 @@ def _describe_run(table: Table, record: Record, here: bool, configs: Sequence[Co
         training=duration(budget["train_seconds"]) if "train_seconds" in budget else "",
         config=config,
         file=name_record(record.arm, record.seed) if here else "",
-        wandb=_find_wandb(record, config),
+        wandb=f"https://wandb.ai/{quote(f'{entity}/{project}/runs/{record.wandb_id}')}" if tracked else "",
     )
 
 
@@ -127,15 +130,6 @@ def _find_value(table: Table, record: Record, column: str) -> float | None:
     cells = (row.metrics.get(column) for row in rows if row.name.replace(" ", "_") == record.arm)
     cell = next(cells, None)
     return dict(zip(cell.seeds, cell.values, strict=False)).get(record.seed) if isinstance(cell, Cell) else None
-
-
-def _find_wandb(record: Record, config: ConfigView | None) -> str:
-    """The address of the run on W&B; empty if its config does not have it."""
-    logger = (config.content.get("logger") if config else None) or {}
-    entity, project = logger.get("entity"), logger.get("project")
-    if record.wandb_id is None or not entity or not project:
-        return ""
-    return f"https://wandb.ai/{quote(f'{entity}/{project}/runs/{record.wandb_id}')}"
 
 
 def _group_configs(stored: Mapping[int, StoredRun]) -> list[ConfigView]:

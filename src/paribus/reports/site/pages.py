@@ -16,12 +16,12 @@ from paribus.reports.site.claims import describe_cost, make_lines
 from paribus.reports.site.collect import Entry, collect, find_untabled, load_sweeps
 from paribus.reports.site.overview import render_index, render_overview, render_scales
 from paribus.reports.site.searches import Search, find_searches, render_search_page
-from paribus.reports.tables.blocks import NONE, Block, Text
+from paribus.reports.tables.blocks import NONE, Block, CellText
 from paribus.reports.tables.files import render_texts, write_files
 from paribus.reports.tables.html import make_parts, make_style, render_page
 from paribus.sweeps.sweep import SCRATCH, Sweep
 from paribus.sweeps.sweep_file import names
-from paribus.verdict.published import PublishedTable, ids, numbers, row_flags, table
+from paribus.verdict.published import ids, numbers, row_flags, table
 
 
 def write_site(site: Path, reports: Path, runs: Path, results: Path, examples: int, cache: Path | None) -> None:
@@ -94,7 +94,7 @@ def render_table_page(
         arms: those that have a page; files: names of the files beside this page.
     """
 
-    def link(cell: Text) -> str | None:
+    def link(cell: CellText) -> str | None:
         if cell.paper is not None:
             return f"../../published/{cell.paper}.html"
         return f"{cell.arm}.html" if cell.arm in arms and cell.text != NONE else None
@@ -165,7 +165,19 @@ def render_atlas(entries: Sequence[Entry], sweeps: Mapping[str, Sweep]) -> Itera
     )
     for paper, _, _, uses in listed:
         path = f"published/{paper.id}.html"
-        yield path, _render_published(path, paper, uses)
+        header, rows, left = numbers(paper)
+        flags = [f"Flag: {flag}" for flag in paper.flags] or ["No flag on the table as a whole."]
+        page = render_page(
+            "published.html",
+            path,
+            f"{paper.id}: {paper.paper}",
+            table=paper,
+            block=Block(paper.id, header, [[CellText(text) for text in row] for row in rows], [], left),
+            row_flags=[f"[{at}] {flag}" for at, flag in enumerate(row_flags(paper), 1)],
+            sources=[*flags, *(f"Read in: {place}" for place in paper.verified)],
+            uses=uses,
+        )
+        yield path, page
 
 
 def _list_uses(name: str, entries: Sequence[Entry], sweeps: Mapping[str, Sweep]) -> list[dict[str, str]]:
@@ -177,18 +189,3 @@ def _list_uses(name: str, entries: Sequence[Entry], sweeps: Mapping[str, Sweep])
         *({"text": f"{each.study} at {each.scale} scale", "place": f"../{each.place}/index.html"} for each in made),
         *({"text": f"{study} (not run)", "place": ""} for study in sorted(waiting)),
     ]
-
-
-def _render_published(path: str, entry: PublishedTable, uses: Sequence[Mapping[str, str]]) -> bytes:
-    header, rows, left = numbers(entry)
-    flags = [f"Flag: {flag}" for flag in entry.flags] or ["No flag on the table as a whole."]
-    return render_page(
-        "published.html",
-        path,
-        f"{entry.id}: {entry.paper}",
-        table=entry,
-        block=Block(entry.id, header, [[Text(text) for text in row] for row in rows], [], left),
-        row_flags=[f"[{at}] {flag}" for at, flag in enumerate(row_flags(entry), 1)],
-        sources=[*flags, *(f"Read in: {place}" for place in entry.verified)],
-        uses=uses,
-    )

@@ -53,7 +53,7 @@ class Evidence:
         """{seed: value} of the runs in which the column is a number. Do not change it: it is read once."""
         if (arm, column) not in self._read and column == MEAN:
             # the mean over tasks of the seeds that have all of them
-            tasks = [self.values(arm, column) for column in self.find_averaged()]
+            tasks = [self.values(arm, task) for task in self.find_averaged()]
             seeds = sorted(set.intersection(*map(set, tasks))) if tasks else []
             self._read[arm, column] = {seed: math.fsum(values[seed] for values in tasks) / len(tasks) for seed in seeds}
         if (arm, column) not in self._read:
@@ -134,8 +134,11 @@ def gather(design: Design, records: Sequence[Record]) -> Evidence:
         for run in find_foreign_text([run for _, seeds in sorted(runs.items()) for _, run in sorted(seeds.items())]):
             del runs[run.arm][run.seed]
             notes.append(f"{run.label} is left out: it was trained on a different text than the other runs.")
+    trained = [run for seeds in runs.values() for run in seeds.values() if run.done and run.pretrained]
+    unjudged = {run.arm for run in trained if held_out_loss(run.metrics) is not None and not run.own}
+    judged = () if design.foreign or design.scale == TRIAL else design.arms
     tasks = tuple(filter(is_averaged, design.columns))
-    evidence = Evidence(runs, (), tasks, _find_unjudged(design, runs))
+    evidence = Evidence(runs, (), tasks, tuple(arm for arm in judged if arm in unjudged))
     if not evidence.done(design.baseline):
         notes.append(f"No run of the baseline {design.baseline} is finished: no differences from it.")
     mixed = find_mixed_precisions(run for seeds in evidence.runs.values() for run in seeds.values())
@@ -157,14 +160,6 @@ def gather(design: Design, records: Sequence[Record]) -> Evidence:
     if why := find_unjudged(evidence.unjudged):
         notes.append(f"{why[0].upper()}{why[1:]}.")
     return replace(evidence, notes=tuple(notes))
-
-
-def _find_unjudged(design: Design, runs: Mapping[str, Mapping[int, Record]]) -> tuple[str, ...]:
-    if design.foreign or design.scale == TRIAL:
-        return ()
-    done = [run for seeds in runs.values() for run in seeds.values() if run.done and run.pretrained]
-    unjudged = {run.arm for run in done if held_out_loss(run.metrics) is not None and not run.own}
-    return tuple(arm for arm in design.arms if arm in unjudged)
 
 
 def find_foreign_text(runs: Sequence[Record]) -> list[Record]:

@@ -18,7 +18,7 @@ from paribus.reports.plots.figure import render_inline
 from paribus.reports.plots.panel import View, draw_all
 from paribus.reports.plots.style import render_mark
 from paribus.reports.tables.blocks import (
-    Text,
+    CellText,
     break_cell,
     break_head,
     list_notes,
@@ -30,7 +30,7 @@ from paribus.reports.tables.facts import write_line
 from paribus.reports.tables.schema import Table
 from paribus.verdict.words import NOT_RUN, WORDS, find_word
 
-Link = Callable[[Text], str | None]  # the address that a cell leads to
+Link = Callable[[CellText], str | None]  # the address that a cell leads to
 
 
 def render_html(table: Table) -> str:

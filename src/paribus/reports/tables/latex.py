@@ -14,7 +14,7 @@ from paribus.reports.tables.blocks import (
     NONE,
     NOT_RUN_HERE,
     Block,
-    Text,
+    CellText,
     describe_budget,
     format_heading,
     format_interval,
@@ -86,7 +86,7 @@ class LatexColumn(NamedTuple):
     """A column: its cells, each of one line or more; `group`: the heading above its own; `words`: flush left."""
 
     head: str
-    cells: Sequence[Sequence[Text]]
+    cells: Sequence[Sequence[CellText]]
     group: str = ""
     words: bool = False
 
@@ -121,7 +121,7 @@ class ColumnGroup(NamedTuple):
 class LatexLine(NamedTuple):
     """A line of a table: its printed lines with a cell per column, and the words above them if there are any."""
 
-    printed: Sequence[Sequence[Text]]
+    printed: Sequence[Sequence[CellText]]
     title: str = ""
 
     @property
@@ -207,7 +207,7 @@ def _list_results(table: Table, style: str) -> tuple[list[LatexColumn], list[Lat
     printed = [row.published if isinstance(row, ArmRow) else {} for row in rows]
     stub = [
         LatexColumn("arm", [_split_name(name_arm(format_name(table, row))) for row in rows], words=True),
-        LatexColumn("n", [[Text(NONE if row.n is None else str(row.n))] for row in rows]),
+        LatexColumn("n", [[CellText(NONE if row.n is None else str(row.n))] for row in rows]),
     ]
     columns = []
     for column in table.columns:
@@ -217,30 +217,30 @@ def _list_results(table: Table, style: str) -> tuple[list[LatexColumn], list[Lat
     metrics |= {metric: name_metric(metric) for metric in (table.paper.own if table.paper else ())}
     for metric, name in metrics.items():
         texts = [values[metric].shown if metric in values else NONE for values in printed]
-        columns.append(LatexColumn(name, [[Text(text)] for text in texts], "paper"))
+        columns.append(LatexColumn(name, [[CellText(text)] for text in texts], "paper"))
     return stub, columns
 
 
-def _split_name(name: str) -> list[Text]:
+def _split_name(name: str) -> list[CellText]:
     """An arm, and below it what follows its name in brackets."""
     head, bracket, tail = name.partition(" (")
-    return [Text(head), Text(f"({tail}")] if bracket else [Text(name)]
+    return [CellText(head), CellText(f"({tail}")] if bracket else [CellText(name)]
 
 
-def _make_cell(table: Table, row: ArmRow | AnchorRow, column: str, style: str) -> list[Text]:
+def _make_cell(table: Table, row: ArmRow | AnchorRow, column: str, style: str) -> list[CellText]:
     """Mean (standard deviation), and below it the interval; or with one of them on one line."""
     cell = row.metrics.get(column)
     mean = format_number(table, column, None if cell is None else cell.mean)
     if not isinstance(cell, Cell):
-        return [Text(mean)]
+        return [CellText(mean)]
     best = isinstance(row, ArmRow) and column in row.best
     sd = "" if cell.sd is None else format_number(table, column, cell.sd)
     interval = format_interval(table, column, cell.ci_low, cell.ci_high, space="")
     if style != BOTH:
         beside = f" ± {sd}" if sd and style == "sd" else f" {interval}" if style == "interval" else ""
-        return [Text((mean + beside).rstrip(), best)]
-    first = Text(mean + (f" ({sd})" if sd else ""), best)
-    return [first, Text(interval)] if interval else [first]
+        return [CellText((mean + beside).rstrip(), best)]
+    first = CellText(mean + (f" ({sd})" if sd else ""), best)
+    return [first, CellText(interval)] if interval else [first]
 
 
 def name_column(column: str) -> str:
@@ -306,7 +306,7 @@ def _make_tabular(columns: Sequence[LatexColumn], titles: Sequence[str] = ()) ->
     """Columns of which every cell has the same lines; a cell with fewer than its neighbors is empty below."""
     lines = []
     for at, cells in enumerate(zip(*(column.cells for column in columns), strict=True)):
-        printed = list(zip_longest(*cells, fillvalue=Text("")))
+        printed = list(zip_longest(*cells, fillvalue=CellText("")))
         lines.append(LatexLine(printed, titles[at] if titles else ""))
     groups: list[ColumnGroup] = []
     if len({column.group for column in columns if column.group}) > 1:
@@ -317,7 +317,7 @@ def _make_tabular(columns: Sequence[LatexColumn], titles: Sequence[str] = ()) ->
 
 
 def escape(text: str) -> str:
-    """Text as LaTeX sets it literally; letters that its fonts lack are kept, and only some engines set them."""
+    """CellText as LaTeX sets it literally; letters that its fonts lack are kept, and only some engines set them."""
     signed = re.sub(r"(?<![\w.-])-(?=\d)", "−", _join_lines(text))
     letters = "".join(_ESCAPES.get(letter, letter) for letter in signed)
     return re.sub(r"(?<!\\)\$\$", "", letters)  # signs that follow each other are one formula

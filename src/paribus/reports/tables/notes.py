@@ -44,9 +44,11 @@ def write_notes(
     notes += _note_seeds(design, evidence)
     notes += _note_stuck(design, evidence)
     notes += _note_contrasts([contrast for claim in claims for contrast in claim.contrasts], about)
-    open_ranges = [claim.seeds_range for claim in claims if claim.open and claim.seeds_range]
-    if open_ranges and design.looks is None and not design.foreign:
-        notes.append(_propose_seeds(design, [least for least, _ in open_ranges]))
+    least = [claim.seeds_range[0] for claim in claims if claim.open and claim.seeds_range]
+    if least and design.looks is None and not design.foreign:
+        near = [seeds for seeds in least if seeds <= _REACH]  # as many as the claims within reach may need, or three
+        most = max(len(design.seeds) + 3, *near) if near else 0
+        notes.append(_RANGE + (f" {_MORE.format(study=design.study, scale=design.scale, most=most)}" if near else ""))
     notes += _note_tuning(design)
     notes += _note_overlaps(design, evidence)
     notes += _note_trained(design, evidence)
@@ -125,19 +127,6 @@ def _find_gains(run: Record, column: str) -> list[float]:
     least = run.baselines.get(column, {}).get("majority")
     values = [tuning.metrics.get(metric) for tuning in run.task_runs if tuning.task == task]
     return [] if least is None else [value - least for value in values if value is not None]
-
-
-def _propose_seeds(design: Design, least: Sequence[int]) -> str:
-    """What the ranges of seeds mean, and how to add as many as the claims within reach may need, or three.
-
-    Args:
-        least: of the ranges of the open claims.
-    """
-    near = [seeds for seeds in least if seeds <= _REACH]
-    if not near:
-        return _RANGE
-    most = max(len(design.seeds) + 3, *near)
-    return f"{_RANGE} {_MORE.format(study=design.study, scale=design.scale, most=most)}"
 
 
 def _note_contrasts(contrasts: Sequence[ContrastRow], about: Mapping[str, About]) -> list[str]:

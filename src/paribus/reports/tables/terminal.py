@@ -43,27 +43,18 @@ NEXT = "init --text my/books --task my/trec --compare masking.rate=0.15,0.4"
 def print_table(table: Table, width: int | None = None, color: bool | None = None) -> None:
     """Print results, claims and notes on stdout. width: of the terminal, if it is not the real one."""
     from rich.console import Console
-
-    console = Console(width=width, no_color=None if color is None else not color, highlight=False)
-    for part in _list_parts(table, console.width):
-        console.print(part, markup=False)
-
-
-def _list_parts(table: Table, width: int) -> Iterator[RenderableType]:
     from rich.text import Text as Line
 
-    yield Line(f"{table.label}{f': {table.title}' if table.title else ''}", "bold")
-    yield write_line(table.facts)
+    console = Console(width=width, no_color=None if color is None else not color, highlight=False)
+    parts: list[RenderableType] = [Line(f"{table.label}{f': {table.title}' if table.title else ''}", "bold")]
+    parts.append(write_line(table.facts))
     for block in make_blocks(table):
-        yield Line(f"\n{block.heading}", "bold")
-        yield from _list_grids(block, width)
+        parts += [Line(f"\n{block.heading}", "bold"), *_list_grids(block, console.width)]
     for claim in table.claims:
-        yield Line(f"\nClaim: {claim.sentence}", "bold")
-        yield say_claim(table, claim)
-        if claim.contrasts:
-            yield from _list_grids(make_evidence(table, claim), width)
-    yield Line("\nNotes", "bold")
-    yield from (f"- {note}" for note in list_notes(table))
+        parts += [Line(f"\nClaim: {claim.sentence}", "bold"), say_claim(table, claim)]
+        parts += _list_grids(make_evidence(table, claim), console.width) if claim.contrasts else []
+    for part in (*parts, Line("\nNotes", "bold"), *(f"- {note}" for note in list_notes(table))):
+        console.print(part, markup=False)
 
 
 def _list_grids(block: Block, width: int) -> Iterator[RenderableType]:
