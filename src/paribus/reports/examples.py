@@ -200,41 +200,28 @@ def _write(examples: Examples, rows: np.ndarray[Any, Any], epoch: int, out: Path
             part.unlink()
 
 
-def _schema(pairs: bool) -> Any:
-    import pyarrow as pa
-
-    numbers = ("input_ids", "labels", "original_ids", "token_type_ids")
-    lists = [(name, pa.list_(pa.int32())) for name in numbers]
-    labels = [("pair_label", pa.int8())] if pairs else []
-    return pa.schema([("example_id", pa.int64()), *labels, *lists, ("word_starts", pa.list_(pa.bool_()))])
-
-
 def _tabulate(views: Views, rows: np.ndarray[Any, Any]) -> Any:
     """One row per example, unpadded."""
     import pyarrow as pa
 
     if views.targets is not None:
         return _tabulate_written(views, rows)
-    text, schema = views.text, _schema(views.text.label_B is not None)
-    real_BL = np.arange(text.ids_BL.shape[1]) < text.length_B[:, None]
-    edges = np.concatenate([[0], np.cumsum(text.length_B)]).astype(np.int32)
+    text = views.text
     label_BL = np.full_like(text.ids_BL, IGNORED)
     predicted_P = _predicted(views)
     label_BL.reshape(-1)[predicted_P] = text.ids_BL.reshape(-1)[predicted_P]
-    columns: dict[str, Any] = {
+    edges, starts = _flat(text, text.start_BL)
+    columns: dict[str, Any] = {"example_id": pa.array(rows, pa.int64())}
+    if text.label_B is not None:
+        columns["pair_label"] = pa.array(text.label_B, pa.int8())
+    lists = {
         "input_ids": views.inputs.ids_BL,
         "labels": label_BL,
         "original_ids": text.ids_BL,
         "token_type_ids": text.part_BL,
-        "word_starts": text.start_BL,
     }
-    kinds = {name: schema.field(name).type.value_type.to_pandas_dtype() for name in columns}
-    lists = {
-        name: pa.ListArray.from_arrays(edges, column_BL[real_BL].astype(kinds[name]))
-        for name, column_BL in columns.items()
-    }
-    labels = {} if text.label_B is None else {"pair_label": text.label_B}
-    return pa.table({"example_id": rows, **labels, **lists}, schema=schema)
+    columns |= {name: _lists(*_flat(text, column_BL)) for name, column_BL in lists.items()}
+    return pa.table({**columns, "word_starts": pa.ListArray.from_arrays(edges, starts)})
 
 
 def _tabulate_written(views: Views, rows: np.ndarray[Any, Any]) -> Any:

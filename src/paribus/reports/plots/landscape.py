@@ -24,15 +24,11 @@ _ENDS: Final = {"circle": (0.0, 0.0), "square": (1.0, 0.0), "up": (0.0, 1.0)}  #
 
 
 def draw_landscape(measured: Measured) -> list[Panel]:
-    """The two lines, then the planes."""
-    return [*draw_lines(measured), *draw_planes(measured)]
-
-
-def draw_lines(measured: Measured) -> list[Panel]:
-    """The loss along the way from start to end, and in random directions from the end."""
+    """The loss along the way from start to end, and in random directions from the end, then the planes."""
     return [
         _draw_line(measured, "line", "from the start (0) to the end (1) and beyond"),
         _draw_line(measured, "around", "from the end (0), in random directions of the weights' length"),
+        *draw_planes(measured),
     ]
 
 

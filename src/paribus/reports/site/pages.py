@@ -51,18 +51,13 @@ def write_site(site: Path, reports: Path, runs: Path, results: Path, examples: i
     say(f"written to {site}: {count} files, {size / 1e6:.1f} MB, {len(entries)} tables; open {site / 'index.html'}")
 
 
-def read_assets() -> dict[str, bytes]:
-    """{path in the site: content} of styles and scripts."""
-    folder = files("paribus.reports.site") / "assets"
-    assets = {f"assets/{name}": (folder / name).read_bytes() for name in ("site.css", "site.js", "theme.js")}
-    return {**assets, "assets/table.css": make_style().encode()}
-
-
 def render_pages(entries: Sequence[Entry], searches: Sequence[Search], samples: Samples) -> Iterator[tuple[str, bytes]]:
     """(path, content) of every file of the site."""
     sweeps = load_sweeps()
     lines = make_lines(entries, sweeps)
-    yield from read_assets().items()
+    for name in ("site.css", "site.js", "theme.js"):
+        yield f"assets/{name}", (files("paribus.reports.site") / "assets" / name).read_bytes()
+    yield "assets/table.css", make_style().encode()
     yield "index.html", render_index(entries, lines, searches)
     yield "claims.md", render_overview(lines)
     yield "scales.html", render_scales(entries, lines)

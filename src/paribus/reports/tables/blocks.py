@@ -86,11 +86,6 @@ def format_heading(table: Table, column: str) -> str:
     return f"{column} {'↑' if about.higher_is_better else '↓'}" + ("" if about.decides else " †")
 
 
-def format_absent(column: str) -> str:
-    """`sst2/accuracy ↑` of a column that was not run."""
-    return f"{column} {'↓' if lower_is_better(column) else '↑'}"
-
-
 def format_p(p: float | None) -> str:
     """A p-value with three decimals."""
     return NONE if p is None else "<0.001" if p < 0.001 else f"{p:.3f}"
@@ -142,7 +137,7 @@ def make_results(table: Table) -> Block:
         if column in table.beside:
             header.append(f"paper: {table.beside[column]}")
     for column, metric in table.absent.items():
-        header += [format_absent(column), f"paper: {metric}"]
+        header += [f"{column} {'↓' if lower_is_better(column) else '↑'}", f"paper: {metric}"]
     other_metrics = table.paper.own if table.paper else ()
     header += [f"paper: {metric}" for metric in other_metrics]
     rows: tuple[ArmRow | AnchorRow, ...] = (*table.arms, *table.anchors)
@@ -341,17 +336,8 @@ def _make_orders(table: Table) -> Block:
 def make_evidence(table: Table, claim: ClaimRow) -> Block:
     """The evidence of a claim; with the paper's own difference if it prints one in the same unit."""
     header = [
-        "column",
-        "contrast",
-        "difference",
-        "interval",
-        "level",
-        "margin",
-        "p (zero)",
-        "p of the claim",
-        "n",
-        "verdict",
-    ]
+        "column", "contrast", "difference", "interval", "level", "margin", "p (zero)", "p of the claim", "n", "verdict",
+    ]  # fmt: skip
     lines = []
     for row in claim.contrasts:
         column = row.column
@@ -360,7 +346,7 @@ def make_evidence(table: Table, claim: ClaimRow) -> Block:
             row.pair,
             format_number(table, column, row.difference, 1, sign=True),
             format_interval(table, column, row.ci_low, row.ci_high, 1, space="") or NONE,
-            format_level(row.level),
+            NONE if row.level is None else f"{100.0 * row.level:.4g}%",
             format_number(table, column, row.margin, 1),
             format_p(row.p),
             format_p(row.p_holm),
@@ -374,11 +360,6 @@ def make_evidence(table: Table, claim: ClaimRow) -> Block:
             value = format_number(table, row.column, row.published, sign=True)
             line.insert(5, CellText(value, paper=None if value == NONE else table.paper.table))
     return Block(claim.text, header, lines, [_READ], left=2, last=1)
-
-
-def format_level(level: float | None) -> str:
-    """Such as 97.5%."""
-    return NONE if level is None else f"{100.0 * level:.4g}%"
 
 
 def say_claim(table: Table, claim: ClaimRow) -> str:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import compress, groupby, zip_longest
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -110,42 +110,6 @@ class LatexColumn(NamedTuple):
         return lines
 
 
-class ColumnGroup(NamedTuple):
-    """Columns that follow each other, numbered from 1, below one heading; `name` is empty if they have none."""
-
-    name: str
-    first: int
-    last: int
-
-
-class LatexLine(NamedTuple):
-    """A line of a table: its printed lines with a cell per column, and the words above them if there are any."""
-
-    printed: Sequence[Sequence[CellText]]
-    title: str = ""
-
-    @property
-    def long(self) -> bool:
-        """Whether its title must be broken."""
-        return len(self.title) >= _LONG
-
-
-class Tabular(NamedTuple):
-    """Columns that stand beside each other; `groups` are empty if all its columns have the same source."""
-
-    columns: Sequence[LatexColumn]
-    groups: Sequence[ColumnGroup]
-    lines: Sequence[LatexLine]
-
-
-class Float(NamedTuple):
-    """A table environment; its panels stand below each other."""
-
-    caption: str
-    label: str
-    panels: Sequence[Tabular]
-
-
 def render_latex(table: Table, style: str = BOTH) -> str:
     """Results beside the paper's numbers, as one float.
 
@@ -166,7 +130,7 @@ def render_evidence(table: Table) -> str:
     return _render(table, [_lay_out_block(block, said, f"{label}-{at}") for at, (block, said) in enumerate(blocks, 2)])
 
 
-def _render(table: Table, floats: Sequence[Float]) -> str:
+def _render(table: Table, floats: Sequence[Mapping[str, Any]]) -> str:
     """The floats, and the notes and sources as comments."""
     remarks = [_join_lines(note) for note in (*table.notes, *table.sources)]
     return _make_environment().get_template("table.tex").render(floats=floats, remarks=remarks)
@@ -265,7 +229,7 @@ def _name_words(text: str) -> str:
     return " ".join(name_column(w) if "/" in w or w.endswith("_loss") else name_arm(w) for w in text.split(" "))
 
 
-def _lay_out_block(block: Block, caption: str, label: str) -> Float:
+def _lay_out_block(block: Block, caption: str, label: str) -> dict[str, Any]:
     """A block; if it has several columns of words, each line as words above a line of numbers."""
     columns, end = [], len(block.header) - block.last
     for at, head in enumerate(block.header):
@@ -277,10 +241,10 @@ def _lay_out_block(block: Block, caption: str, label: str) -> Float:
     words = [(*line[: block.left], *line[end:]) for line in block.lines]
     titles = [": ".join(_name_words(text.text).partition(" (")[0] for text in line) for line in words]
     panels = [_make_tabular(panel, titles) for panel in _split([], columns[block.left : end])]
-    return Float(caption, label, panels)
+    return {"caption": caption, "label": label, "panels": panels}
 
 
-def _make_float(stub: Sequence[LatexColumn], rest: Sequence[LatexColumn], caption: str, label: str) -> Float:
+def _make_float(stub: Sequence[LatexColumn], rest: Sequence[LatexColumn], caption: str, label: str) -> dict[str, Any]:
     """Panels that fit a line, each with the stub, without the rows of which it has no number."""
     panels = []
     for panel in _split(stub, rest):
@@ -288,7 +252,7 @@ def _make_float(stub: Sequence[LatexColumn], rest: Sequence[LatexColumn], captio
         full = [any(cell[0].text != NONE for cell in row) for row in rows]
         kept = [column._replace(cells=list(compress(column.cells, full))) for column in (*stub, *panel)]
         panels.append(_make_tabular(kept))
-    return Float(caption, label, panels)
+    return {"caption": caption, "label": label, "panels": panels}
 
 
 def _split(stub: Sequence[LatexColumn], rest: Sequence[LatexColumn]) -> list[list[LatexColumn]]:
@@ -302,18 +266,23 @@ def _split(stub: Sequence[LatexColumn], rest: Sequence[LatexColumn]) -> list[lis
     return panels
 
 
-def _make_tabular(columns: Sequence[LatexColumn], titles: Sequence[str] = ()) -> Tabular:
-    """Columns of which every cell has the same lines; a cell with fewer than its neighbors is empty below."""
+def _make_tabular(columns: Sequence[LatexColumn], titles: Sequence[str] = ()) -> dict[str, Any]:
+    """Columns that stand beside each other; a cell with fewer lines than its neighbors is empty below.
+
+    titles: words above the lines of each row. Columns that follow each other, numbered from 1, have one heading as a
+    group; there are no groups if all columns have the same source.
+    """
     lines = []
     for at, cells in enumerate(zip(*(column.cells for column in columns), strict=True)):
         printed = list(zip_longest(*cells, fillvalue=CellText("")))
-        lines.append(LatexLine(printed, titles[at] if titles else ""))
-    groups: list[ColumnGroup] = []
+        title = titles[at] if titles else ""
+        lines.append({"printed": printed, "title": title, "long": len(title) >= _LONG})
+    groups: list[dict[str, Any]] = []
     if len({column.group for column in columns if column.group}) > 1:
         for name, members in groupby(enumerate(columns, 1), lambda numbered: numbered[1].group):
             numbers = [number for number, _ in members]
-            groups.append(ColumnGroup(name, numbers[0], numbers[-1]))
-    return Tabular(columns, groups, lines)
+            groups.append({"name": name, "first": numbers[0], "last": numbers[-1]})
+    return {"columns": columns, "groups": groups, "lines": lines}
 
 
 def escape(text: str) -> str:
