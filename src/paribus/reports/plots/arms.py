@@ -10,7 +10,7 @@ from paribus.reports.plots.panel import (
     NUMBERS,
     Drawing,
     Panel,
-    View,
+    TableView,
     draw_interval,
     draw_paper,
     format_heading,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _ROW = 0.34  # inches
 
 
-def draw_arms(view: View) -> list[Panel]:
+def draw_arms(view: TableView) -> list[Panel]:
     """One panel per column."""
     table = view.table
     return [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from paribus.reports.plots.panel import DRAWINGS, Drawing, Panel, View, draw_margin, set_apart, set_limits
+from paribus.reports.plots.panel import DRAWINGS, Drawing, Panel, TableView, draw_margin, set_apart, set_limits
 from paribus.reports.plots.style import get_style
 from paribus.reports.tables.curves import DIFFERENCE, find_factor, scale_band
 from paribus.reports.tables.schema import Band, Table
@@ -19,7 +19,7 @@ _ROOM = 0.4  # inches, of all single points at the same place
 _QUANTILE = 0.02  # of the values that may lie above the panel: the first steps would flatten the rest
 
 
-def draw_curves(view: View) -> list[Panel]:
+def draw_curves(view: TableView) -> list[Panel]:
     """One panel per metric that was measured while an arm was trained."""
     curves = view.table.curves.items()
     return [_draw_arms(view.table, metric, bands) for metric, bands in curves if any(map(reaches, bands.values()))]

@@ -13,7 +13,7 @@ from paribus.reports.plots.panel import (
     WIDTH,
     Drawing,
     Panel,
-    View,
+    TableView,
     draw_interval,
     draw_paper,
     draw_verdict,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _ROW, _LEFT = 0.46, 0.18  # inches
 
 
-def draw_effects(view: View) -> list[Panel]:
+def draw_effects(view: TableView) -> list[Panel]:
     """One panel for each column with a contrast that has a number; each pair once, from the first claim about it."""
     table, panels = view.table, []
     for column in table.columns:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from paribus.reports.plots import curves
-from paribus.reports.plots.panel import DRAWINGS, LEFT, RIGHT, WIDTH, Drawing, Panel, View
+from paribus.reports.plots.panel import DRAWINGS, LEFT, RIGHT, WIDTH, Drawing, Panel, TableView
 from paribus.reports.plots.style import COLORS, MARKS
 from paribus.reports.tables.curves import make_band
 
@@ -107,7 +107,7 @@ def _draw_plane(
     key.set_yticks([])
 
 
-def draw_view(view: View) -> list[Panel]:
+def draw_view(view: TableView) -> list[Panel]:
     """The landscape of a view that has one."""
     return [] if view.landscape is None else draw_landscape(view.landscape)
 

@@ -255,7 +255,7 @@ def set_apart(axes: Axes, places: Mapping[str, float], room: float) -> dict[str,
     return transforms
 
 
-class View(NamedTuple):
+class TableView(NamedTuple):
     """What can be drawn: a table; on the site also all tables of its study, and the content of its flatness.json."""
 
     table: Table
@@ -269,14 +269,14 @@ class Drawing:
 
     name: str
     title: str
-    panels: Callable[[View], Sequence[Panel]]
+    panels: Callable[[TableView], Sequence[Panel]]
     rank: int = 100
 
 
 DRAWINGS: Registry[Drawing] = Registry("paribus.reports.plots")
 
 
-def draw_all(view: View) -> Iterator[tuple[Drawing, Sequence[Panel]]]:
+def draw_all(view: TableView) -> Iterator[tuple[Drawing, Sequence[Panel]]]:
     """Each drawing that has something to draw, with its panels."""
     for drawing in DRAWINGS.all():
         if panels := drawing.panels(view):

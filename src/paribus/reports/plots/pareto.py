@@ -8,7 +8,7 @@ from paribus.reports.plots.panel import (
     DRAWINGS,
     Drawing,
     Panel,
-    View,
+    TableView,
     draw_interval,
     format_heading,
     set_apart,
@@ -28,7 +28,7 @@ _WIDE = 4.0  # ratio of costs from which on the axis is logarithmic
 Points = dict[str, tuple[float, Cell]]  # {arm: (FLOPs, cell)}
 
 
-def draw_pareto(view: View) -> list[Panel]:
+def draw_pareto(view: TableView) -> list[Panel]:
     """One panel per column whose arms' FLOPs are on record and differ by 10% or more."""
     table, panels = view.table, []
     spent = {arm: budget.get("flops", 0.0) for arm, budget in table.budget.arms.items()}

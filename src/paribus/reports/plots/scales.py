@@ -13,7 +13,7 @@ from paribus.reports.plots.panel import (
     WIDTH,
     Drawing,
     Panel,
-    View,
+    TableView,
     draw_interval,
     draw_margin,
     draw_paper,
@@ -41,7 +41,7 @@ STABILITY = {
 }
 
 
-def draw_scales(view: View) -> list[Panel]:
+def draw_scales(view: TableView) -> list[Panel]:
     """One panel for each contrast that was measured at two scales or more."""
     scales = [table.scale for table in view.siblings]
     return [draw_ladder(ladder, scales) for ladder in build_ladders(view.siblings) if len(ladder.rungs) > 1]

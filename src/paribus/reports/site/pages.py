@@ -9,7 +9,7 @@ from pathlib import Path
 from paribus.core.console import progress, say
 from paribus.core.errors import UserError
 from paribus.reports.audit import IN_ORDER
-from paribus.reports.plots.panel import View
+from paribus.reports.plots.panel import TableView
 from paribus.reports.site.arm_page import Samples, find_cache, list_records, name_record, render_arm
 from paribus.reports.site.claim_page import render_claim_page
 from paribus.reports.site.claims import describe_cost, make_lines
@@ -101,7 +101,7 @@ def render_table_page(
         entry.table.label,
         entry=entry,
         siblings=siblings,
-        parts=make_parts(View(entry.table, [one.table for one in siblings], entry.landscape), places, link),
+        parts=make_parts(TableView(entry.table, [one.table for one in siblings], entry.landscape), places, link),
         arms=arms,
         cost=describe_cost(entry.finished),
         command=write_command(entry),

@@ -15,7 +15,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 from markupsafe import Markup
 
 from paribus.reports.plots.figure import render_inline
-from paribus.reports.plots.panel import View, draw_all
+from paribus.reports.plots.panel import TableView, draw_all
 from paribus.reports.plots.style import render_mark
 from paribus.reports.tables.blocks import (
     CellText,
@@ -35,10 +35,10 @@ Link = Callable[[CellText], str | None]  # the address that a cell leads to
 
 def render_html(table: Table) -> str:
     """The whole page with its drawings."""
-    return render("table_file.html", table=table, parts=make_parts(View(table)), style=Markup(make_style()))
+    return render("table_file.html", table=table, parts=make_parts(TableView(table)), style=Markup(make_style()))
 
 
-def make_parts(view: View, places: Mapping[str, str] | None = None, link: Link | None = None) -> dict[str, Any]:
+def make_parts(view: TableView, places: Mapping[str, str] | None = None, link: Link | None = None) -> dict[str, Any]:
     """What every page of a table shows; places: {claim: the address of its page}; link: where its cells lead."""
     table = view.table
     return {
