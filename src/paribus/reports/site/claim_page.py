@@ -23,7 +23,7 @@ from paribus.reports.tables.blocks import format_number, say_claim
 from paribus.reports.tables.curves import HELD_OUT, ON_THE_WAY, Curve, average, subtract
 from paribus.reports.tables.html import capitalize, render_page
 from paribus.reports.tables.notes import REVISED
-from paribus.reports.tables.schema import Band, ClaimRow, ContrastRow, Table
+from paribus.reports.tables.schema import ClaimRow, ContrastRow, Table
 from paribus.sweeps.control import describe_changes
 from paribus.sweeps.sweep import TRIAL
 from paribus.verdict.metrics import is_score, lower_is_better
@@ -111,10 +111,21 @@ def draw_tokens(entry: Entry, claim: ClaimRow) -> list[Panel]:
     """A panel for each contrast whose column was measured during training: the paired effect with its interval."""
     panels = []
     for row in claim.contrasts:
-        band = _measure_on_the_way(entry, row)
+        # the effect against tokens over the seeds that both arms have, in the unit that the column is read in
+        factor = entry.table.about[row.column].factor
+        turn = factor * (-1.0 if lower_is_better(row.column) else 1.0)
+        curves: dict[str, dict[int, Curve]] = {row.arm: {}, row.versus: {}}  # {arm: {seed: curve}}
+        for (arm, seed), measured in entry.curves.items():
+            curve = measured.get(f"{HELD_OUT}{row.column}") or measured.get(f"{row.column}{ON_THE_WAY}")
+            if arm in curves and curve is not None:
+                curves[arm][seed] = curve
+        first, second = curves[row.arm], curves[row.versus]
+        pairs = [subtract(first[seed], second[seed]) for seed in first if seed in second]
+        effects = [Curve(pair.tokens, [value * turn for value in pair.values]) for pair in pairs if pair.tokens]
+        band = average(effects) if effects else None
         if band is None or len(band.tokens) < _LEAST:
             continue
-        unit, margin = name_unit(row.column), row.margin * entry.table.about[row.column].factor
+        unit, margin = name_unit(row.column), row.margin * factor
         title = f"{row.column} at {entry.scale} scale{f' ({unit})' if unit else ''}"
         name = f"n={band.n}, {'each seed' if band.runs else '95% interval'}"
         below = f"{row.arm} against {row.versus}; up: the first is better"
@@ -131,17 +142,3 @@ def suggest_points(entry: Entry, claim: ClaimRow) -> str:
         return ""
     name = entry.sweep.path.stem
     return f"paribus run {name} scale={entry.scale} study={name}_over_tokens evaluation.task_points=3"
-
-
-def _measure_on_the_way(entry: Entry, row: ContrastRow) -> Band | None:
-    """The effect against tokens over the seeds that both arms have, in the unit that the column is read in."""
-    unit = entry.table.about[row.column].factor * (-1.0 if lower_is_better(row.column) else 1.0)
-    curves: dict[str, dict[int, Curve]] = {row.arm: {}, row.versus: {}}  # {arm: {seed: curve}}
-    for (arm, seed), measured in entry.curves.items():
-        curve = measured.get(f"{HELD_OUT}{row.column}") or measured.get(f"{row.column}{ON_THE_WAY}")
-        if arm in curves and curve is not None:
-            curves[arm][seed] = curve
-    first, second = curves[row.arm], curves[row.versus]
-    pairs = [subtract(first[seed], second[seed]) for seed in first if seed in second]
-    effects = [Curve(pair.tokens, [value * unit for value in pair.values]) for pair in pairs if pair.tokens]
-    return average(effects) if effects else None

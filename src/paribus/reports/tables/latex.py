@@ -116,7 +116,22 @@ def render_latex(table: Table, style: str = BOTH) -> str:
     style: of a mean; one of `STYLES`.
     """
     caption = f"{_make_caption(table, make_results(table), style)} {write_line(table.facts)}".rstrip()
-    return _render(table, [_make_float(*_list_results(table, style), caption, _make_label(table))])
+    rows: tuple[ArmRow | AnchorRow, ...] = (*table.arms, *table.anchors)
+    printed = [row.published if isinstance(row, ArmRow) else {} for row in rows]
+    stub = [
+        LatexColumn("arm", [_split_name(name_arm(format_name(table, row))) for row in rows], words=True),
+        LatexColumn("n", [[CellText(NONE if row.n is None else str(row.n))] for row in rows]),
+    ]
+    columns = []  # ours and then the paper's; a column that was not run has the paper's number alone
+    for column in table.columns:
+        heading = format_heading(table, column).replace(column, name_column(column))
+        columns.append(LatexColumn(heading, [_make_cell(table, row, column, style) for row in rows], "ours"))
+    metrics = {metric: name_column(column) for column, metric in {**table.beside, **table.absent}.items()}
+    metrics |= {metric: name_metric(metric) for metric in (table.paper.own if table.paper else ())}
+    for metric, name in metrics.items():
+        texts = [values[metric].shown if metric in values else NONE for values in printed]
+        columns.append(LatexColumn(name, [[CellText(text)] for text in texts], "paper"))
+    return _render(table, [_make_float(stub, columns, caption, _make_label(table))])
 
 
 def render_evidence(table: Table) -> str:
@@ -163,26 +178,6 @@ def _make_label(table: Table) -> str:
 def _make_caption(table: Table, block: Block, style: str = BOTH) -> str:
     below = " ".join(said for said in block.below if said != NOT_RUN_HERE).replace(STYLES[BOTH], STYLES[style])
     return f"{table.study}. {block.heading}. {below}"
-
-
-def _list_results(table: Table, style: str) -> tuple[list[LatexColumn], list[LatexColumn]]:
-    """(arm and n, our columns and then the paper's). A column that was not run has the paper's number alone."""
-    rows: tuple[ArmRow | AnchorRow, ...] = (*table.arms, *table.anchors)
-    printed = [row.published if isinstance(row, ArmRow) else {} for row in rows]
-    stub = [
-        LatexColumn("arm", [_split_name(name_arm(format_name(table, row))) for row in rows], words=True),
-        LatexColumn("n", [[CellText(NONE if row.n is None else str(row.n))] for row in rows]),
-    ]
-    columns = []
-    for column in table.columns:
-        heading = format_heading(table, column).replace(column, name_column(column))
-        columns.append(LatexColumn(heading, [_make_cell(table, row, column, style) for row in rows], "ours"))
-    metrics = {metric: name_column(column) for column, metric in {**table.beside, **table.absent}.items()}
-    metrics |= {metric: name_metric(metric) for metric in (table.paper.own if table.paper else ())}
-    for metric, name in metrics.items():
-        texts = [values[metric].shown if metric in values else NONE for values in printed]
-        columns.append(LatexColumn(name, [[CellText(text)] for text in texts], "paper"))
-    return stub, columns
 
 
 def _split_name(name: str) -> list[CellText]:

@@ -38,7 +38,11 @@ def write_notes(
     """All notes, one sentence or two each."""
     notes = [_UNCHECKED] if design.foreign else []
     notes += describe_revised(design)
-    notes += _note_columns(design, about)
+    if design.scale == TRIAL:
+        notes.append("Two training steps show that the sweep runs, and nothing else; budgets are not compared.")
+    notes += [f"{column}: {one.reason}." for column, one in about.items() if one.reason is not None]
+    if absent := [column for column in design.columns if column not in about]:
+        notes.append(f"Not run{at_scale(design.scale)}: {', '.join(absent)}.")
     if MEAN in about:
         notes.append(f"{MEAN} averages {', '.join(evidence.find_averaged())} for each seed.")
     notes += _note_seeds(design, evidence)
@@ -63,14 +67,6 @@ def write_notes(
 def describe_revised(design: Design) -> list[str]:
     """What the sweep file says was changed after results had been seen."""
     return [f"{REVISED}: {design.revised}"] if design.revised else []
-
-
-def _note_columns(design: Design, about: Mapping[str, About]) -> list[str]:
-    trial = "Two training steps show that the sweep runs, and nothing else; budgets are not compared."
-    notes = [trial] if design.scale == TRIAL else []
-    notes += [f"{column}: {one.reason}." for column, one in about.items() if one.reason is not None]
-    absent = [column for column in design.columns if column not in about]
-    return [*notes, *([f"Not run{at_scale(design.scale)}: {', '.join(absent)}."] if absent else [])]
 
 
 def _note_seeds(design: Design, evidence: Evidence) -> list[str]:
