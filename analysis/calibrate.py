@@ -2,7 +2,7 @@
 
 python analysis/calibrate.py [--out analysis/results/calibration.json] [--share 1.0] [--designs WORD]
 
-Every simulated sweep is a list of records that `paribus.reports.tables.build.judge_claims` rules on;
+Every simulated sweep is a list of records that `paribus.reports.tables.claims.judge_claims` rules on;
 the false verdicts are counted in the claims that it returns. An entry of the file is one design:
 
     design, seeds, tasks, nested (fine-tuning seeds in each pre-training seed), tails (normal, or t3: Student's t with
@@ -43,7 +43,7 @@ from scipy.stats import t as student
 
 from paribus.core.console import progress, say
 from paribus.core.files import write_json
-from paribus.reports.tables.build import Verdicts, judge_claims
+from paribus.reports.tables.claims import Verdicts, judge_claims
 from paribus.reports.tables.design import Design
 from paribus.reports.tables.schema import ContrastRow
 from paribus.runs.record import Record, TaskRun

@@ -11,7 +11,7 @@ from quick_sweeps import Ask
 from stories import story
 
 from paribus.commands.cli import main
-from paribus.core import config_cache
+from paribus.core import config
 from paribus.core.files import user_cache
 from paribus.sweeps.request import Request, parse
 
@@ -20,7 +20,7 @@ SHARED = Path(__file__).parents[2] / "shared" / "data"
 
 def pytest_configure() -> None:
     """Composing the choices of a config takes 0.3 seconds, so what a process has composed serves all others."""
-    config_cache._bases = KeptBases(user_cache("test-configs"))
+    config._bases = KeptBases(user_cache("test-configs"))
 
 
 @pytest.fixture(scope="session")

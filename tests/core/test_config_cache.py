@@ -8,8 +8,8 @@ import pytest
 from omegaconf import OmegaConf
 from omegaconf.errors import ConfigAttributeError
 
+from paribus.core import config as composed_configs
 from paribus.core import config as configs
-from paribus.core import config_cache as composed_configs
 from paribus.core.config import compose, plain
 from paribus.core.errors import UserError
 from paribus.sweeps.sweep import arm_overrides

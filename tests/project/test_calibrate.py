@@ -11,7 +11,7 @@ from types import ModuleType, SimpleNamespace
 import numpy as np
 import pytest
 
-from paribus.reports.tables.build import judge_claims
+from paribus.reports.tables.claims import judge_claims
 from paribus.reports.tables.notes import READ_AGAIN
 
 ANALYSIS = Path(__file__).parents[2] / "analysis"

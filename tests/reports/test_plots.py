@@ -26,12 +26,12 @@ from matplotlib.lines import Line2D
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
-from paribus.reports.ladder import build_ladders
-from paribus.reports.plots import arms, curves, effects, pareto, scales, search
-from paribus.reports.plots.drawing import View, draw_all
+from paribus.reports.effects import build_ladders
+from paribus.reports.plots import arms, curves, effects, pareto, scales
 from paribus.reports.plots.figure import make_figure, render_inline, render_pdf, render_png, render_svg
-from paribus.reports.plots.panel import Panel, fit_text, set_limits, shorten
+from paribus.reports.plots.panel import Panel, TableView, draw_all, fit_text, set_limits, shorten
 from paribus.reports.plots.style import COLORS, DASHES, MARKS, SERIES, SHAPES, get_style, render_mark
+from paribus.reports.site import searches
 from paribus.reports.tables.curves import Curve, average, average_effects, interpolate, subtract, thin
 from paribus.reports.tables.files import render_files
 from paribus.reports.tables.schema import AnchorRow, Band, Cell, Level, Printed, Table
@@ -146,7 +146,7 @@ def test_names_are_escaped_and_a_dollar_is_no_formula() -> None:
 
 
 def test_a_page_decides_on_the_colors_and_the_font(table: Table) -> None:
-    for _, panels in draw_all(View(table)):
+    for _, panels in draw_all(TableView(table)):
         for panel in panels:
             svg = render_inline(panel)
             assert svg.startswith("<svg ")
@@ -249,7 +249,7 @@ def test_panels_flow_into_rows() -> None:
 
 
 def test_arms_show_means_seeds_intervals_and_anchors(table: Table) -> None:
-    loss, task = arms.draw_arms(View(table))
+    loss, task = arms.draw_arms(TableView(table))
     means = marks(draw(loss), SERIES[0], "s")
     assert [mark.get_xdata()[0] for mark in means] == [arm.metrics[LOSS].mean for arm in table.arms]
     assert [mark.get_ydata()[0] for mark in means] == [0, 1, 2]
@@ -266,7 +266,7 @@ def test_the_paper_stands_beside_the_arm_it_is_about() -> None:
     shown = make_table(design(published=mapped), study())
     printed = {"sst2_acc": Printed(60.4, "x", "60.40")}
     rows = [replace(arm, published=printed if arm.name == "dynamic" else {}) for arm in shown.arms]
-    panel = arms.draw_arms(View(replace(shown, arms=tuple(rows))))[1]
+    panel = arms.draw_arms(TableView(replace(shown, arms=tuple(rows))))[1]
     (mark,) = marks(draw(panel), COLORS["ink"], "D")
     assert mark.get_markerfacecolor() == "none"
     assert mark.get_xdata()[0] == 60.4
@@ -275,14 +275,14 @@ def test_the_paper_stands_beside_the_arm_it_is_about() -> None:
 
 
 def test_effects_are_turned_and_each_pair_is_shown_once_with_the_published_effect(table: Table) -> None:
-    loss, task = effects.draw_effects(View(table))
+    loss, task = effects.draw_effects(TableView(table))
     assert sum("dynamic against static_x10" in text for text in texts(loss)) == 1
     (mark,) = marks(draw(loss), COLORS["good"])
     assert mark.get_marker() == "o"
     assert mark.get_xdata()[0] > 0, "the lower loss lies right"
     contrast = replace(table.claims[0].contrasts[0], published=0.04)
     claim = replace(table.claims[0], contrasts=(contrast,))
-    (panel,) = effects.draw_effects(View(replace(table, claims=(claim,))))
+    (panel,) = effects.draw_effects(TableView(replace(table, claims=(claim,))))
     (diamond,) = marks(draw(panel), COLORS["ink"], "D")
     assert diamond.get_xdata()[0] == -0.04
     assert marks(draw(task), COLORS["ink"], "D") == []
@@ -291,7 +291,7 @@ def test_effects_are_turned_and_each_pair_is_shown_once_with_the_published_effec
 def test_curves_show_bands_and_lines(table: Table) -> None:
     band = Band((0, 10, 20), (9.0, 5.0, 4.0), (8.0, 4.8, 3.9), (10.0, 5.2, 4.1), 5)
     shown = replace(table, curves={"train/mlm_loss": {"dynamic": band}})
-    (panel,) = curves.draw_curves(View(shown))
+    (panel,) = curves.draw_curves(TableView(shown))
     axes = draw(panel)
     (area,) = axes.collections
     assert {(x, y) for x, y in area.get_paths()[0].vertices} >= {(0, 8), (10, 4.8), (20, 3.9), (0, 10), (20, 4.1)}
@@ -304,7 +304,7 @@ def test_curves_show_bands_and_lines(table: Table) -> None:
 def test_a_panel_is_in_the_unit_of_its_column_and_names_the_arms_that_it_draws(table: Table) -> None:
     band = Band((10.0, 20.0, 30.0), (0.5, 0.6, 0.7), (0.4, 0.5, 0.6), (0.6, 0.7, 0.8))
     for metric in ("docs/accuracy after pre-training", "docs/accuracy: difference from dynamic", "validation/mlm_loss"):
-        (panel,) = curves.draw_curves(View(replace(table, curves={metric: {"dynamic": band}})))
+        (panel,) = curves.draw_curves(TableView(replace(table, curves={metric: {"dynamic": band}})))
         words = texts(panel)
         assert ("60" in words) == any(word.startswith("points; ") for word in words) == ("docs/" in metric)
         assert [word for word in words if word.startswith(tuple(arm.name for arm in table.arms))] == ["dynamic (n=1)"]
@@ -313,11 +313,11 @@ def test_a_panel_is_in_the_unit_of_its_column_and_names_the_arms_that_it_draws(t
 def test_arms_that_share_their_pretraining_are_one_curve_without_a_difference(table: Table) -> None:
     band = Band((10.0, 20.0), (5.0, 4.0), (4.8, 3.9), (5.2, 4.1), 5)
     shared = dict.fromkeys((arm.name for arm in table.arms), band)
-    (panel,) = curves.draw_curves(View(replace(table, curves={"train/mlm_loss": shared})))
+    (panel,) = curves.draw_curves(TableView(replace(table, curves={"train/mlm_loss": shared})))
     assert len(draw(panel).collections) == 1
     assert "all arms (n=5)" in texts(panel)
     part = {arm.name: band for arm in table.arms[:2]}
-    (panel,) = curves.draw_curves(View(replace(table, curves={"train/mlm_loss": part})))
+    (panel,) = curves.draw_curves(TableView(replace(table, curves={"train/mlm_loss": part})))
     assert f"{table.arms[0].name}, {table.arms[1].name} (n=5)" in texts(panel)
     same, other = Curve([10.0, 20.0], [5.0, 4.0]), Curve([10.0, 20.0], [5.5, 4.0])
     runs = {"validation/mlm_loss": {"a": {0: same}, "b": {0: same}, "c": {0: other}}}
@@ -345,7 +345,7 @@ def test_long_lines_are_wrapped_into_the_panel(table: Table) -> None:
     long = " ".join(f"albert_base_{at}" for at in range(9))
     heading, below = "label_efficiency at cpu scale: arms with their intervals", f"{long}; AMD EPYC; 40M MMLU tokens"
     for width in (1, 2, 3):
-        panels = arms.draw_arms(View(replace(table, anchors=anchors)))[1:] * width
+        panels = arms.draw_arms(TableView(replace(table, anchors=anchors)))[1:] * width
         figure = make_figure(panels, heading, below)
         shown = [text for text in figure.findobj(Text) if text.get_text() and not text.axes]  # type: ignore[attr-defined]
         assert len([text for text in shown if "model" in text.get_text()]) >= 2 * width
@@ -370,13 +370,13 @@ def cost(table: Table, **factors: float) -> Table:
 
 
 def test_quality_stands_against_compute_only_if_costs_differ_by_a_tenth(table: Table) -> None:
-    assert pareto.draw_pareto(View(table)) == []
-    assert pareto.draw_pareto(View(cost(table, dynamic=1.09))) == []
-    assert len(pareto.draw_pareto(View(cost(table, dynamic=1.1)))) == 2
+    assert pareto.draw_pareto(TableView(table)) == []
+    assert pareto.draw_pareto(TableView(cost(table, dynamic=1.09))) == []
+    assert len(pareto.draw_pareto(TableView(cost(table, dynamic=1.1)))) == 2
 
 
 def test_arms_of_one_cost_stand_beside_each_other(table: Table) -> None:
-    loss = pareto.draw_pareto(View(cost(table, static=1.5)))[0]
+    loss = pareto.draw_pareto(TableView(cost(table, static=1.5)))[0]
     axes = draw(loss)
     found = [place(mark)[0] for at in range(3) for mark in marks(axes, SERIES[at])]
     assert len(found) == 3
@@ -385,7 +385,7 @@ def test_arms_of_one_cost_stand_beside_each_other(table: Table) -> None:
 
 def test_scales_stand_side_by_side_and_say_whether_the_verdict_is_stable(table: Table) -> None:
     large = replace(cost(table, static_x10=10.0, dynamic=10.0), scale="cpu")
-    found = scales.draw_scales(View(table, [table, large]))
+    found = scales.draw_scales(TableView(table, [table, large]))
     assert len(found) == 2
     assert any("stable over the scales" in text for text in texts(found[0]))
     assert {"smoke", "cpu", "n=5", "1T FLOPs", "10T FLOPs"} <= {*read_lines(found[0])}
@@ -398,7 +398,7 @@ def test_scales_stand_side_by_side_and_say_whether_the_verdict_is_stable(table: 
         assert sum(bool(re.fullmatch(r"\+\d+\.\d+", text)) for text in read_lines(panel)) == 2, (
             "the effect at both scales"
         )
-    assert scales.draw_scales(View(table, [table])) == []
+    assert scales.draw_scales(TableView(table, [table])) == []
 
 
 def test_the_ladder_shows_every_scale_and_the_papers_effect(table: Table) -> None:
@@ -452,13 +452,13 @@ def test_the_last_point_stays_where_a_seed_ends_a_few_tokens_early() -> None:
 
 def test_a_checkpoint_that_is_evaluated_once_has_no_learning_curve(table: Table) -> None:
     once = average([Curve([0.0], [value]) for value in (4.0, 5.0)])
-    assert curves.draw_curves(View(replace(table, curves={"docs/accuracy": {"dynamic": once}}))) == []
+    assert curves.draw_curves(TableView(replace(table, curves={"docs/accuracy": {"dynamic": once}}))) == []
 
 
 def test_two_points_are_drawn_as_marks(table: Table) -> None:
     two = average([Curve([10.0, 20.0], [value, 3.0]) for value in (4.0, 5.0, 6.0)])
     color = get_style([arm.name for arm in table.arms].index("dynamic"))["color"]
-    (panel,) = curves.draw_curves(View(replace(table, curves={"docs/accuracy": {"dynamic": two}})))
+    (panel,) = curves.draw_curves(TableView(replace(table, curves={"docs/accuracy": {"dynamic": two}})))
     (line,) = marks(draw(panel), color)
     assert len(line.get_xdata()) == 2
 
@@ -482,14 +482,14 @@ def test_no_labels_collide(table: Table) -> None:
     large = replace(cost(table, static_x10=1000.0, dynamic=1500.0), scale="cpu")
     band = Band((0, 1e6, 2e6), (9.0, 5.0, 4.0), (8.0, 4.8, 3.9), (10.0, 5.2, 4.1), 5)
     whole = replace(large, curves={"validation/mlm_loss": {arm.name: band for arm in table.arms}})
-    panels = [panel for _, found in draw_all(View(whole, [table, whole])) for panel in found]
+    panels = [panel for _, found in draw_all(TableView(whole, [table, whole])) for panel in found]
     panels += [
         scales.draw_ladder(ladder, ["test", "smoke", "cpu", "gpu", "paper"]) for ladder in build_ladders([table])
     ]
     panels += [
-        search.draw_history([(at, 5.0 - at, 5.0 - at) for at in range(9)], "mlm_loss"),
-        search.draw_front([(at, 10.0**at, 5.0 - at, at > 2) for at in range(5)], ["seconds", "mlm_loss"]),
-        search.draw_importances({"optimizer.lr": 0.8, "a.name.that.is.longer.than.its.room": 0.2}, "mlm_loss"),
+        searches.draw_history([(at, 5.0 - at, 5.0 - at) for at in range(9)], "mlm_loss"),
+        searches.draw_front([(at, 10.0**at, 5.0 - at, at > 2) for at in range(5)], ["seconds", "mlm_loss"]),
+        searches.draw_importances({"optimizer.lr": 0.8, "a.name.that.is.longer.than.its.room": 0.2}, "mlm_loss"),
     ]
     assert len(panels) >= 12
     for panel in panels:
@@ -510,7 +510,7 @@ def test_an_anchor_is_named_beside_its_own_line_or_in_the_legend_alone(table: Ta
     cells = {"from scratch": 0.600, "bag of words": 0.602, "unigram (dynamic, static)": 0.604, "majority class": 0.606}
     for shift in (0.0, -0.02, -0.04):
         anchors = tuple(AnchorRow(name, None, {TASK: Level(mean + shift)}) for name, mean in cells.items())
-        panel = arms.draw_arms(View(replace(table, anchors=anchors)))[1]
+        panel = arms.draw_arms(TableView(replace(table, anchors=anchors)))[1]
         axes = draw(panel)
         drawn = [line for line in axes.lines if line.get_color() == COLORS["anchor"]]
         lines = [axes.transData.transform((line.get_xdata()[0], 0))[0] for line in drawn]
@@ -529,7 +529,7 @@ def test_an_anchor_is_named_beside_its_own_line_or_in_the_legend_alone(table: Ta
 
 def test_a_single_point_is_drawn_and_two_seeds_are_drawn_as_seeds(table: Table) -> None:
     single = average([Curve([10.0], [value]) for value in (4.0, 5.0, 6.0)])
-    (panel,) = curves.draw_curves(View(replace(table, curves={"docs/accuracy": {"dynamic": single}})))
+    (panel,) = curves.draw_curves(TableView(replace(table, curves={"docs/accuracy": {"dynamic": single}})))
     color = get_style([arm.name for arm in table.arms].index("dynamic"))["color"]
     axes = draw(panel)
     assert len(marks(axes, color)) == 1
@@ -539,7 +539,7 @@ def test_a_single_point_is_drawn_and_two_seeds_are_drawn_as_seeds(table: Table) 
     assert "dynamic (n=3)" in texts(panel)
     two = average([Curve([10.0, 20.0], [4.0, 3.0]), Curve([10.0, 20.0], [6.0, 3.5])])
     assert (two.ci_low, two.runs) == ((None, None), ((4.0, 3.0), (6.0, 3.5)))
-    (panel,) = curves.draw_curves(View(replace(table, curves={"docs/accuracy": {"dynamic": two}})))
+    (panel,) = curves.draw_curves(TableView(replace(table, curves={"docs/accuracy": {"dynamic": two}})))
     assert len(draw(panel).collections) == 0
     assert [tuple(line.get_ydata()) for line in draw(panel).lines] == [(500, 325), (400, 300), (600, 350)]
 

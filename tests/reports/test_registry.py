@@ -12,8 +12,8 @@ from fake_records import LOSS, TASK, design, make_table, study
 
 from paribus.core.registry import Registry
 from paribus.reports import plots
-from paribus.reports.plots.drawing import DRAWINGS
-from paribus.reports.site.index import render_index
+from paribus.reports.plots.panel import DRAWINGS
+from paribus.reports.site.overview import render_index
 from paribus.reports.tables.files import render_texts
 from paribus.verdict import metrics, words
 from paribus.verdict.metrics import METRICS
@@ -42,7 +42,7 @@ def add(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Add]:
 
 def test_a_drawing_is_one_file(add: Add) -> None:
     add(plots, "seeds_plot", """
-from paribus.reports.plots.drawing import DRAWINGS, Drawing
+from paribus.reports.plots.panel import DRAWINGS, Drawing
 from paribus.reports.plots.panel import Panel
 
 def draw(axes):

@@ -23,15 +23,13 @@ from paribus.commands.report import report
 from paribus.core.checksums import seal
 from paribus.core.errors import UserError
 from paribus.core.jsonable import from_json
+from paribus.reports.effects import measure_in_margins, name_unit, sign_effect
 from paribus.reports.plots.style import COLORS
-from paribus.reports.signed_effects import measure_in_margins, name_unit, sign_effect
-from paribus.reports.site.arm_page import render_arm
+from paribus.reports.site.arm_page import Sample, render_arm, split_colors
 from paribus.reports.site.claim_page import render_claim_page, suggest_points
-from paribus.reports.site.claims import make_lines
+from paribus.reports.site.claims import add_hours, describe_cost, format_hours, make_lines
 from paribus.reports.site.collect import collect, load_sweeps
-from paribus.reports.site.cost import add_hours, describe_cost, format_hours
 from paribus.reports.site.forest import Axis
-from paribus.reports.site.samples import Sample, split_colors
 from paribus.reports.tables.files import render_files
 from paribus.reports.tables.html import make_style
 from paribus.reports.tables.schema import Table

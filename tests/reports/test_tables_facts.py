@@ -12,7 +12,7 @@ from fake_records import design, make_table, own, read, study
 from kept_records import put
 
 from paribus.core.arguments import choice
-from paribus.reports.tables.assemble import assemble
+from paribus.reports.tables.build import assemble
 from paribus.reports.tables.facts import _join_budgets, find_facts, write_line
 from paribus.reports.tables.files import render_files, render_texts
 from paribus.reports.tables.latex import name_arm, name_column, render_evidence, render_latex

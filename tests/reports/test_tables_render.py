@@ -19,7 +19,7 @@ from fake_records import LOSS, TASK, build, design, make_table, study
 from paribus.commands.table import table
 from paribus.core.checksums import seal
 from paribus.core.errors import UserError
-from paribus.reports.tables.assemble import count_trials
+from paribus.reports.tables.build import count_trials
 from paribus.reports.tables.files import check, draw_pictures, render_files
 from paribus.reports.tables.latex import escape, render_latex
 from paribus.reports.tables.markdown import render_grid

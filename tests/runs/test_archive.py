@@ -16,7 +16,7 @@ from fake_records import design, record, study
 
 from paribus.core.checksums import hash_file, seal
 from paribus.core.errors import UserError
-from paribus.reports.tables.assemble import assemble
+from paribus.reports.tables.build import assemble
 from paribus.reports.tables.files import render_texts
 from paribus.runs import store
 from paribus.runs.archive import ARCHIVE, CONFIGS_FILE, RECORDS_FILE, FolderStore, open_archive

@@ -12,7 +12,7 @@ MOST_FILES = 8000  # of some 7 kilobytes each
 
 
 class KeptBases(dict[str, bytes]):
-    """What `paribus.core.config_cache` keeps in memory: the name of a base covers its choices and all files."""
+    """What `paribus.core.config` keeps in memory: the name of a base covers its choices and all files."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__()

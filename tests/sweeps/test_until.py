@@ -15,7 +15,7 @@ from kept_records import put, record
 from paribus.commands.status import status
 from paribus.core.errors import UserError
 from paribus.core.jsonable import to_json
-from paribus.reports.tables.assemble import make_table
+from paribus.reports.tables.build import make_table
 from paribus.runs.manifest import Manifest, read_manifest, write_manifest
 from paribus.sweeps.request import Request, parse
 from paribus.sweeps.until import run_until_decided

@@ -12,9 +12,9 @@ from kept_records import put
 from paribus.commands.cli import main
 from paribus.core.checksums import seal
 from paribus.core.config import compose, plain
-from paribus.reports.next_step import next_step
-from paribus.reports.tables.assemble import make_table
-from paribus.reports.tables.brief import print_brief
+from paribus.reports.answers import next_step
+from paribus.reports.tables.build import make_table
+from paribus.reports.tables.terminal import print_brief
 from paribus.runs.manifest import Manifest, write_manifest
 from paribus.sweeps.expand import expand
 from paribus.sweeps.plan import command_with, forecast_plateau

@@ -42,7 +42,7 @@ def adapt(given: Arguments) -> int:
     \f
     Returns 1 if a run failed. Raises UserError before any training step.
     """
-    from paribus.reports.adaptation import answer
+    from paribus.reports.answers import answer
     from paribus.sweeps.adapt import AdaptRequest, write_sweep
     from paribus.sweeps.run import run_sweep
 

@@ -69,7 +69,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     collect_rarely()
     try:
         with stoppable(), permitted():
-            return _dispatch(arguments)
+            # not `cli.main`, since click has exit statuses of its own for signals and closed pipes
+            if arguments[:1] == [COMPLETE]:
+                from paribus.commands.completion import complete
+
+                print("\n".join(complete(arguments[1:])))
+                return 0
+            with cli.make_context("paribus", _without_password(_help_alone(arguments))) as context:
+                status: int = cli.invoke(context)
+            return status
     except click.exceptions.Exit as ended:  # after a page of help
         return ended.exit_code
     except UserError as error:
@@ -84,18 +92,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         sys.stderr.close()
         return 0
-
-
-def _dispatch(arguments: list[str]) -> int:
-    """Not `cli.main`, since click has exit statuses of its own for signals and closed pipes."""
-    if arguments[:1] == [COMPLETE]:
-        from paribus.commands.completion import complete
-
-        print("\n".join(complete(arguments[1:])))
-        return 0
-    with cli.make_context("paribus", _without_password(_help_alone(arguments))) as context:
-        status: int = cli.invoke(context)
-    return status
 
 
 def _help_alone(arguments: list[str]) -> list[str]:

@@ -25,7 +25,7 @@ SAVE = Flag("--save", "upload both to W&B")
 def dashboard(given: Arguments) -> int:
     """Build a W&B workspace and report for a sweep. They are JSON files; --save uploads them."""
     from paribus.integrations.wandb.dashboard import Board, save_dashboard, write_dashboard
-    from paribus.reports.tables.assemble import REPORTS
+    from paribus.reports.tables.build import REPORTS
 
     sweep, scale = load(given[SWEEP]).at(given[SCALE]), given[SCALE]
     sweep.seeds_at(scale)  # refuses an unknown scale

@@ -30,7 +30,7 @@ def flatness(given: Arguments) -> int:
     finetune.keep=true.
     """
     from paribus.reports.flatness import FlatnessOptions, draw
-    from paribus.reports.tables.assemble import REPORTS
+    from paribus.reports.tables.build import REPORTS
 
     sweep, scale = load(given[SWEEP]), given[SCALE]
     sweep.seeds_at(scale)  # refuses an unknown scale

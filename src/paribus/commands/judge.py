@@ -70,7 +70,7 @@ def judge(given: Arguments) -> int:
     from paribus.integrations.foreign_records import JudgeOptions
     from paribus.integrations.readers import open_source
     from paribus.reports.judge import judge as judge_runs
-    from paribus.reports.tables.assemble import REPORTS
+    from paribus.reports.tables.build import REPORTS
     from paribus.reports.tables.files import write_files
 
     options = JudgeOptions(

@@ -50,7 +50,7 @@ def run(given: Arguments) -> int:
 def _judge_claims(request: Request) -> list[dict[str, object]]:
     """The verdicts on a sweep's claims, from the runs that are done."""
     from paribus.core.jsonable import to_json
-    from paribus.reports.tables.assemble import make_table
+    from paribus.reports.tables.build import make_table
 
     table = make_table(request.sweep, request.scale, request.study, request.roots)
     claims: list[dict[str, object]] = to_json(table.claims)

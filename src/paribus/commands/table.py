@@ -11,7 +11,7 @@ import click
 from paribus.core.arguments import Arguments, Flag, Option, Positional, Verb, choice, path
 from paribus.core.console import say
 from paribus.core.errors import UserError
-from paribus.reports.tables.styles import BOTH, STYLES
+from paribus.reports.tables.schema import BOTH, STYLES
 from paribus.runs.archive import CONFIGS_FILE, CURVES_FILE, RECORDS_FILE
 from paribus.sweeps import sweep_file
 from paribus.sweeps.request import RESULTS, RUNS, SCALE, STUDY, Request
@@ -92,7 +92,7 @@ def archive_runs(given: Arguments) -> int:
 
 def _tabulate_committed(given: Arguments, flag: Flag) -> Table:
     """The table of the records below `results=` alone."""
-    from paribus.reports.tables.assemble import make_table
+    from paribus.reports.tables.build import make_table
 
     sweep, root = sweep_file.load(given[SWEEP]), given[RESULTS] / given[SCALE]
     if not (folder := root / (given[STUDY] or sweep.study)).is_dir():
@@ -102,12 +102,11 @@ def _tabulate_committed(given: Arguments, flag: Flag) -> Table:
 
 def write_table(given: Arguments) -> int:
     """Write all files of a table, and print it."""
-    from paribus.reports.next_step import next_step
-    from paribus.reports.tables.assemble import REPORTS, make_table
-    from paribus.reports.tables.brief import print_brief
+    from paribus.reports.answers import next_step
+    from paribus.reports.tables.build import REPORTS, make_table
     from paribus.reports.tables.files import render_files, write_files
     from paribus.reports.tables.markdown import render_markdown
-    from paribus.reports.tables.terminal import print_table
+    from paribus.reports.tables.terminal import print_brief, print_table
 
     scale, sweep = given[SCALE], sweep_file.load(given[SWEEP])
     made = make_table(sweep, scale, given[STUDY], [given[RUNS], given[RESULTS] / scale])

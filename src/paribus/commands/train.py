@@ -27,19 +27,9 @@ if TYPE_CHECKING:
 MULTIRUN = {"-m", "--multirun"}
 _SINGULAR = {"seeds": "seed", "arms": "arm"}
 _FLAGS_WITH_VALUE = (
-    "--config-name",
-    "--config-path",
-    "--config-dir",
-    "--package",
-    "-cn",
-    "-cp",
-    "-cd",
-    "-p",
-    "--info",
-    "--cfg",
-    "-c",
+    "--config-name", "--config-path", "--config-dir", "--package", "-cn", "-cp", "-cd", "-p", "--info", "--cfg", "-c",
     "-i",
-)
+)  # fmt: skip
 COMPLETION = ("-sc", "--shell-completion")
 
 

@@ -247,19 +247,16 @@ class Verb(click.Command):
         try:
             return super().parse_args(ctx, left)
         except click.NoSuchOption as error:
-            raise UserError(f"{self.name} has no flag '{error.option_name}'", self._mend(error.option_name)) from error
+            flags = [*(one.opts[0] for one in self.params if one.opts[0].startswith("-")), "--help"]
+            option = self.find_option(error.option_name.lstrip("-"))
+            mend = f"write {option.label}VALUE" if option else suggest(error.option_name, flags)
+            raise UserError(f"{self.name} has no flag '{error.option_name}'", mend) from error
         except click.UsageError as error:
             if isinstance(error, click.MissingParameter) and error.param:
                 cause = f"{self.name} needs {'a ' * isinstance(error.param, Positional)}{error.param.opts[0]}"
             else:
                 cause = f"{self.name}: {error.format_message().rstrip('.')}"
             raise UserError(cause, f"for example, {self.example}") from error
-
-    def _mend(self, flag: str) -> str:
-        """What to type instead of an unknown flag."""
-        if option := self.find_option(flag.lstrip("-")):
-            return f"write {option.label}VALUE"
-        return suggest(flag, [*(one.opts[0] for one in self.params if one.opts[0].startswith("-")), "--help"])
 
     def _check_override(self, key: str) -> None:
         """Raises UserError if the verb takes no overrides, or if the key is a former option, or a misspelled option
@@ -330,10 +327,10 @@ def path(value: str) -> Path:
 
 def folder(value: str) -> Path:
     """A folder, which need not exist."""
-    found = path(value)
-    if found.exists() and not found.is_dir():
+    place = path(value)
+    if place.exists() and not place.is_dir():
         raise ValueError("it is a file; give a folder")
-    return found
+    return place
 
 
 def whole(least: int, step: int = 1, most: float = math.inf) -> Callable[[str], int]:
@@ -352,22 +349,22 @@ def whole(least: int, step: int = 1, most: float = math.inf) -> Callable[[str], 
 def number(value: str) -> float:
     """A finite number."""
     try:
-        found = float(value)
+        read = float(value)
     except ValueError:
-        found = math.nan
-    if not math.isfinite(found):
+        read = math.nan
+    if not math.isfinite(read):
         raise ValueError("write a finite number")
-    return found
+    return read
 
 
 def names(value: str) -> tuple[str, ...]:
     """`a,b` or `[a,b]`; a name may hold blanks, as a column's often does."""
     bare = value.strip()
     listed = bare[1:-1] if bare.startswith("[") and bare.endswith("]") else bare
-    found = tuple(name.strip() for name in listed.split(",") if name.strip())
-    if not found:
+    read = tuple(name.strip() for name in listed.split(",") if name.strip())
+    if not read:
         raise ValueError("write names or numbers with commas between them")
-    return found
+    return read
 
 
 def setting(value: str) -> tuple[str, str]:

@@ -82,19 +82,15 @@ def explain(error: BaseException, choices_made: Mapping[str, str] = MappingProxy
             near = f"{near} or " * near.startswith("did you mean") + f"write conf/experiment/{name}.yaml"
         return UserError(f"unknown choice {group}={name}", near)
     if text.startswith("Error merging override "):
-        return _explain_type(text.removeprefix("Error merging override "), error.__cause__)
+        override = text.removeprefix("Error merging override ")
+        said = " ".join(str(error.__cause__).split()).split(" full_key:")[0]
+        wanted = next((words for part, words in _TYPES.items() if part in said), None)
+        return UserError(f"{override} has the wrong type", f"give {wanted}" if wanted else said)
     if unread := getattr(error, "override", None):
         if "=" not in unread:
             return UserError(f"override {unread!r} has no value", f"write {unread}=VALUE")
         return UserError(f"override {unread!r} cannot be read", "write key=value and quote special characters")
     return UserError(text.split(" full_key:")[0])
-
-
-def _explain_type(override: str, cause: BaseException | None) -> UserError:
-    """The UserError for a value of the wrong type."""
-    said = " ".join(str(cause).split()).split(" full_key:")[0]
-    wanted = next((words for part, words in _TYPES.items() if part in said), None)
-    return UserError(f"{override} has the wrong type", f"give {wanted}" if wanted else said)
 
 
 def unknown_key(
@@ -115,10 +111,6 @@ def unknown_key(
     of_sweeper = {each.name for each in fields(OptunaSweeperConf) if not each.name.startswith("_")}
     if key in of_sweeper and not nearest(key, top_keys(), 0.8):
         return UserError(f"'{key}' is a key of the sweeper", f"write hydra.sweeper.{key}=VALUE")
-    return UserError(f"'{key}' is not a config group or key", _suggest_key(key, beside))
-
-
-def _suggest_key(key: str, beside: Sequence[str]) -> str:
     parent, _, last = key.rpartition(".")
     near = [f"{parent}.{name}" for name in nearest(last, beside)]
     if not near:
@@ -126,7 +118,8 @@ def _suggest_key(key: str, beside: Sequence[str]) -> str:
         names = sorted(name for name in {*groups, *_list_keys()} if not name.endswith("_target_"))
         tail = [name for name in names if name.rpartition(".")[2] == last]
         near = list(dict.fromkeys(difflib.get_close_matches(key, names, n=3, cutoff=0.55) + tail[:3]))
-    return f"did you mean {' or '.join(near)}?" if near else "see `paribus train --cfg job` for every key"
+    mend = f"did you mean {' or '.join(near)}?" if near else "see `paribus train --cfg job` for every key"
+    return UserError(f"'{key}' is not a config group or key", mend)
 
 
 def _list_keys() -> list[str]:

@@ -24,15 +24,9 @@ POOLING = "1_Pooling/config.json"  # of sentence-transformers: what a row is sum
 PACKAGE = "package:"
 MODEL = "model"  # the checkpoint's folder in that of a run
 FILES = (
-    CONFIG,
-    WEIGHTS,
-    POOLING,
-    "tokenizer.json",
-    "tokenizer_config.json",
-    "special_tokens_map.json",
-    "vocab.txt",
+    CONFIG, WEIGHTS, POOLING, "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.txt",
     "merges.txt",
-)
+)  # fmt: skip
 _SIGNATURE = re.compile(r"[0-9a-f]{6,12}")
 
 

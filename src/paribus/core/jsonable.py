@@ -24,23 +24,21 @@ def to_json(value: object) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         written: dict[str, Any] = {}
         for field in fields(value):
-            written |= _write_field(field, getattr(value, field.name))
+            part = getattr(value, field.name)
+            if "rest" in field.metadata:
+                written |= to_json(part)
+            elif "empty" in field.metadata and part is None:
+                written[field.name] = {}
+            elif "omitted" not in field.metadata or part != _default(field):
+                written[field.name] = to_json(part)
         return written
     if isinstance(value, Mapping):
         return {key: to_json(inner) for key, inner in value.items()}
     return [to_json(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
-def _write_field(field: Field[Any], value: object) -> dict[str, Any]:
-    if "rest" in field.metadata:
-        return dict(to_json(value))
-    if "empty" in field.metadata and value is None:
-        return {field.name: {}}
-    if "omitted" in field.metadata:
-        default = field.default if field.default_factory is MISSING else field.default_factory()
-        if value == default:
-            return {}
-    return {field.name: to_json(value)}
+def _default(field: Field[Any]) -> object:
+    return field.default if field.default_factory is MISSING else field.default_factory()
 
 
 def from_json(kind: type[T], data: Mapping[str, Any]) -> T:

@@ -23,8 +23,7 @@ from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import MISSING, DictConfig, OmegaConf
 
 from paribus.core import settings
-from paribus.core.config_names import PRESETS, conf_dir
-from paribus.core.strict_yaml import readable, require_mapping
+from paribus.core.config_names import PRESETS, conf_dir, readable, require_mapping
 
 _parsed: dict[tuple[str, int, int], bytes] = {}
 LIMITS = {"max_train": None, "max_validation": None}

@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from paribus.core.config_errors import renamed, unknown_key
-from paribus.core.config_names import PRESETS, choices, is_group, roots
+from paribus.core.config_names import PRESETS, choices, is_group, load_mapping, roots
 from paribus.core.errors import UserError, suggest
 from paribus.core.files import is_name
-from paribus.core.strict_yaml import load_mapping
 
 if TYPE_CHECKING:
     from hydra.core.override_parser.types import Override
@@ -192,12 +191,7 @@ def _find(config: str) -> Path | None:
 
 def family_of(model: str) -> str:
     """The family that a choice of `model=` brings, or the usual one."""
-    for folder in roots() if is_name(model) else ():
-        if (path := folder / "model" / f"{model}.yaml").is_file():
-            lines = load_mapping(path).get("defaults") or []
-            brought = [line for line in lines if isinstance(line, dict) and "override /family@_global_.family" in line]
-            return next((str(value) for line in brought for value in line.values()), FAMILY)
-    return FAMILY
+    return str(_overrides_of(f"model/{model}").get("family", FAMILY)) if is_name(model) else FAMILY
 
 
 def name_recipe(family: str, scale: str, version: str | None = None) -> str:
@@ -211,13 +205,13 @@ def table_seeds(family: str, scale: str, version: str | None = None) -> tuple[in
     Raises UserError naming the known scales, and for a recipe without seeds.
     """
     name = name_recipe(family, scale, version)
-    for folder in roots() if is_name(family) and is_name(scale) else ():
-        if (path := folder / "recipe" / f"{name}.yaml").is_file():
-            settings = load_mapping(path)
-            if not settings.get("table_seeds"):
-                raise UserError(f"{path} lacks 'table_seeds'", "add table_seeds: [0, 1, 2]")
-            return tuple(settings["table_seeds"])
-    raise unknown_recipe(family, scale)
+    path = _find(f"recipe/{name}") if is_name(family) and is_name(scale) else None
+    if path is None:
+        raise unknown_recipe(family, scale)
+    settings = load_mapping(path)
+    if not settings.get("table_seeds"):
+        raise UserError(f"{path} lacks 'table_seeds'", "add table_seeds: [0, 1, 2]")
+    return tuple(settings["table_seeds"])
 
 
 def unknown_recipe(family: str, scale: str) -> UserError:

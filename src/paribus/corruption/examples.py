@@ -74,7 +74,16 @@ class Examples:
         self.corruption.masking.check(self.raw)
         self.corruption.check(self.raw, self.vocabulary)
         if self.corruption.masking.by_words:
-            _check_words(self.store)
+            # of the first sentences: does any have a second word?
+            sentence_start = np.asarray(self.store.sentence_start[: SAMPLED + 1])
+            start_T = np.array(self.store.word_start[: sentence_start[-1]], np.bool_)
+            inner_T = np.ones(len(start_T), np.bool_)
+            inner_T[sentence_start[:-1][np.diff(sentence_start) > 0]] = False
+            if inner_T.any() and not start_T[inner_T].any():
+                raise UserError(
+                    "this masking works on words, but the tokenizer does not report where words start",
+                    "use masking=bernoulli or masking=subword_span, or another tokenizer",
+                )
 
     @cached_property
     def raw(self) -> int:
@@ -145,19 +154,6 @@ class Examples:
             length_N = self.lengths(epoch)
             self._totals[key] = len(length_N), int(length_N.sum(dtype=np.int64))
         return self._totals[key]
-
-
-def _check_words(store: Store) -> None:
-    """Raise UserError if none of the store's first sentences has a second word."""
-    sentence_start = np.asarray(store.sentence_start[: SAMPLED + 1])
-    start_T = np.array(store.word_start[: sentence_start[-1]], np.bool_)
-    inner_T = np.ones(len(start_T), np.bool_)
-    inner_T[sentence_start[:-1][np.diff(sentence_start) > 0]] = False
-    if inner_T.any() and not start_T[inner_T].any():
-        raise UserError(
-            "this masking works on words, but the tokenizer does not report where words start",
-            "use masking=bernoulli or masking=subword_span, or another tokenizer",
-        )
 
 
 def open_examples(

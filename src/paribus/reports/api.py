@@ -50,7 +50,7 @@ def table(
 
     Raises UserError for an unknown sweep, and if no fair table can be made.
     """
-    from paribus.reports.tables.assemble import make_table
+    from paribus.reports.tables.build import make_table
     from paribus.sweeps.sweep_file import load
 
     return Judged(make_table(load(sweep), scale, study, [Path(runs), Path(results) / scale]), {})

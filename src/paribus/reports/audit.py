@@ -10,10 +10,15 @@ from typing import Any, NamedTuple
 
 from paribus.core.errors import UserError
 from paribus.core.jsonable import to_json
-from paribus.reports.tables.assemble import REPORTS, assemble
-from paribus.reports.tables.budgets import BUDGETS, find_off_budget, find_spent
+from paribus.reports.tables.build import REPORTS, assemble
 from paribus.reports.tables.design import Design, make_design
-from paribus.reports.tables.evidence import find_foreign_text, find_mixed_precisions
+from paribus.reports.tables.evidence import (
+    BUDGETS,
+    find_foreign_text,
+    find_mixed_precisions,
+    find_off_budget,
+    find_spent,
+)
 from paribus.reports.tables.notes import describe_revised
 from paribus.runs.manifest import find_manifest
 from paribus.runs.record import Record
@@ -55,12 +60,20 @@ def audit_records(design: Design, stored: Found, roots: Sequence[Path]) -> Repor
         *_share("machine", [(record, _describe_machine(record)) for record in done]),
     ]
     hashes = _share("hash", [(record, record.sweep_hash) for record in done])
+    # one line for what all runs share, and one for each package with several versions
+    packages = sorted({package for record in done for package in record.versions})
+    versions = {package: Counter(record.versions.get(package, "absent") for record in done) for package in packages}
+    same = [f"{package} {next(iter(counts))}" for package, counts in versions.items() if len(counts) == 1]
+    lines = ["in all runs: " + ", ".join(same)] if same else []
+    for package, counts in versions.items():
+        if len(counts) > 1:
+            lines.append(f"{package}: " + ", ".join(f"{one} ({n} runs)" for one, n in sorted(counts.items())))
     sections = [
         Section("Configs: how each arm differs from the baseline", differences),
         Section("Runs", _count_runs(design, stored.records)),
         Section("Budgets", _compare_budgets(design, done)),
         Section("Text and tokenizer", text),
-        Section("Versions", _list_versions(done)),
+        Section("Versions", lines),
         Section("Code and machine", code),
         Section("Sweep file", hashes + describe_revised(design)),
     ]
@@ -167,16 +180,6 @@ def _describe_machine(record: Record) -> str | None:
     return f"{profile.get('device')}, {profile.get('precision')}, threads per run: {profile.get('threads')}"
 
 
-def _list_versions(done: Sequence[Record]) -> list[str]:
-    """One line for what all runs share, and one for each package with several versions."""
-    packages = sorted({package for record in done for package in record.versions})
-    versions = {package: Counter(record.versions.get(package, "absent") for record in done) for package in packages}
-    same = [f"{package} {next(iter(counts))}" for package, counts in versions.items() if len(counts) == 1]
-    lines = ["in all runs: " + ", ".join(same)] if same else []
-    mixed = {package: counts for package, counts in versions.items() if len(counts) > 1}
-    return lines + [f"{p}: " + ", ".join(f"{v} ({n} runs)" for v, n in sorted(c.items())) for p, c in mixed.items()]
-
-
 def _find_mixed(design: Design, done: Sequence[Record]) -> list[str]:
     """Texts and precisions that differ though the sweep does not vary them, and runs of a different version of the
     sweep file.
@@ -264,27 +267,19 @@ def summarize(sweep: Sweep, scale: str, study: str, runs: Path, results: Path, o
         places = [place for place in (REPORTS / study / scale, results / scale / study) if (place / TABLE).is_file()]
     else:
         places = [out]
-    kept = [line for place in places for line in _check(place / TABLE, design, runs, results / scale)]
+    kept = []
+    for table in (place / TABLE for place in places):
+        below = [results / scale] if results / scale in table.parents else roots
+        try:
+            differing, count = find_unfollowed(read_table(table), design, below)
+            match = f"✓ {table}: all {count} numbers match the records"
+            kept += [f"✗ {table}: {line}" for line in differing] or [match]
+        except UserError as error:
+            kept.append(f"✗ {table}: {error}")
     right = not checked.findings and not any(line.startswith("✗") for line in kept)
-    return _write_audit(design, checked, kept), right
-
-
-def _check(table: Path, design: Design, runs: Path, committed: Path) -> list[str]:
-    """Lines on one table that was written: ✓ or ✗ and what differs."""
-    roots = [committed] if committed in table.parents else [runs, committed]
-    try:
-        differing, count = find_unfollowed(read_table(table), design, roots)
-    except UserError as error:
-        return [f"✗ {table}: {error}"]
-    if not differing:
-        return [f"✓ {table}: all {count} numbers match the records"]
-    return [f"✗ {table}: {line}" for line in differing]
-
-
-def _write_audit(design: Design, checked: Report, kept: Sequence[str]) -> str:
     lines = [f"# Audit of {design.study} at {design.scale} scale"]
     for part in checked.sections:
         lines += ["", f"## {part.heading}", *(f"- {line}" for line in part.lines or ["nothing is recorded"])]
     lines += ["", "## Findings", *(f"✗ {finding}" for finding in checked.findings)]
     lines += [] if checked.findings else [IN_ORDER]
-    return "\n".join([*lines, *(kept or ["- there is no table yet: `paribus table` writes one"])])
+    return "\n".join([*lines, *(kept or ["- there is no table yet: `paribus table` writes one"])]), right

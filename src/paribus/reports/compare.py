@@ -82,16 +82,15 @@ class Comparison:
     def __str__(self) -> str:
         header = ["column", "n", "A", "B", "A - B [95%]", "A alone right", "B alone right", "p"]
         header += ["p (Holm)"] * (len(self.rows) > 1)
-        lines = [_write_row(row)[: len(header)] for row in self.rows]
+        lines = []
+        for row in self.rows:
+            ends = "" if row.ci_low is None else f" [{row.ci_low:+.4g}, {row.ci_high:+.4g}]"
+            means = [f"{row.first:.4g}", f"{row.second:.4g}", f"{row.difference:+.4g}{ends}"]
+            alone = ["-" if count is None else str(count) for count in (row.only_first, row.only_second)]
+            line = [row.column, str(row.n), *means, *alone, format_p(row.p), format_p(row.p_holm)]
+            lines.append(line[: len(header)])
         names = [f"A: {self.first}", f"B: {self.second}", ""]
         return "\n".join([*names, render_grid(header, lines), "", *(f"- {note}" for note in self.notes)]) + "\n"
-
-
-def _write_row(row: PairRow) -> list[str]:
-    ends = "" if row.ci_low is None else f" [{row.ci_low:+.4g}, {row.ci_high:+.4g}]"
-    alone = ["-" if count is None else str(count) for count in (row.only_first, row.only_second)]
-    means = [f"{row.first:.4g}", f"{row.second:.4g}", f"{row.difference:+.4g}{ends}"]
-    return [row.column, str(row.n), *means, *alone, format_p(row.p), format_p(row.p_holm)]
 
 
 @dataclass(frozen=True)
@@ -182,7 +181,7 @@ def _read_run(name: str, folder: Path) -> Answers:
 def _read_folder(name: str, files: Sequence[Path], metrics: Sequence[str], options: FileOptions) -> Answers:
     """The columns of all tasks as `TASK/METRIC`. Raises UserError for a task of which there are several files."""
     columns: dict[str, Values] = {}
-    about, settings, notes = {}, {}, []
+    about, settings, notes = dict[str, Any](), dict[str, Any](), list[str]()
     for path in files:
         samples = lm_eval.read_samples(path)
         task = samples.task if samples else path.name
@@ -209,7 +208,7 @@ def _read_file(path: Path, metrics: Sequence[str], options: FileOptions) -> Answ
         )
         raise UserError(f"{path} has no {wanted}", f"give --id; its columns: {', '.join(source.columns[:12])}")
     columns: dict[str, Values] = {}
-    about, notes = {}, []
+    about, notes = dict[str, Any](), list[str]()
     listed = any(isinstance(row.values.get("metrics"), list) for row in rows)
     filters = lm_eval.split_filters(rows) if listed else {lm_eval.NO_FILTER: rows}
     for kind, part in filters.items():

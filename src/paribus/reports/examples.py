@@ -58,7 +58,16 @@ def show_examples(
     if out:
         _write(examples, rows, epoch, out)
         say(f"{len(drawn)} of {len(rows)} examples drawn, all of them in {out}")
-    report = _report(examples, tokenizer, rows, epoch)
+    total, vocabulary, words = Measured(examples.collator), examples.vocabulary, 0
+    for chunk in _chunks(rows):
+        views = examples.views(epoch, chunk)
+        total.add(examples.collator.pack(views, vocabulary), vocabulary)
+        words += int(np.count_nonzero(word_starts(views.text)))
+    names = {str(tokenizer.backend.id_to_token(special)): int(special) for special in vocabulary.specials}
+    counts = {name: int(total.counts[name]) for name in COUNTS if name in total.counts}
+    objective = {} if examples.corruption.targets is None else {"objective": examples.corruption.name}
+    measured = {**total.rates(), **counts, "words": words}
+    report = {**objective, "examples": len(rows), "epoch": epoch, **measured, "special_tokens": names}
     print(json.dumps(report), flush=True)
     return report
 
@@ -72,27 +81,6 @@ def draw_examples(examples: Examples, tokenizer: Tokenizer, n: int) -> None:
 def _chunks(rows: np.ndarray[Any, Any]) -> Iterator[np.ndarray[Any, Any]]:
     for at in range(0, len(rows), ROWS):
         yield rows[at : at + ROWS]
-
-
-def _report(examples: Examples, tokenizer: Tokenizer, rows: np.ndarray[Any, Any], epoch: int) -> dict[str, Any]:
-    """The measured rates of these rows, and the special tokens by name."""
-    total, vocabulary, words = Measured(examples.collator), examples.vocabulary, 0
-    for chunk in _chunks(rows):
-        views = examples.views(epoch, chunk)
-        total.add(examples.collator.pack(views, vocabulary), vocabulary)
-        words += int(np.count_nonzero(word_starts(views.text)))
-    names = {str(tokenizer.backend.id_to_token(special)): int(special) for special in vocabulary.specials}
-    counts = {name: int(total.counts[name]) for name in COUNTS if name in total.counts}
-    objective = {} if examples.corruption.targets is None else {"objective": examples.corruption.name}
-    return {
-        **objective,
-        "examples": len(rows),
-        "epoch": epoch,
-        **total.rates(),
-        **counts,
-        "words": words,
-        "special_tokens": names,
-    }
 
 
 def _draw_rows(
@@ -215,41 +203,28 @@ def _write(examples: Examples, rows: np.ndarray[Any, Any], epoch: int, out: Path
             part.unlink()
 
 
-def _schema(pairs: bool) -> Any:
-    import pyarrow as pa
-
-    numbers = ("input_ids", "labels", "original_ids", "token_type_ids")
-    lists = [(name, pa.list_(pa.int32())) for name in numbers]
-    labels = [("pair_label", pa.int8())] if pairs else []
-    return pa.schema([("example_id", pa.int64()), *labels, *lists, ("word_starts", pa.list_(pa.bool_()))])
-
-
 def _tabulate(views: Views, rows: np.ndarray[Any, Any]) -> Any:
     """One row per example, unpadded."""
     import pyarrow as pa
 
     if views.targets is not None:
         return _tabulate_written(views, rows)
-    text, schema = views.text, _schema(views.text.label_B is not None)
-    real_BL = np.arange(text.ids_BL.shape[1]) < text.length_B[:, None]
-    edges = np.concatenate([[0], np.cumsum(text.length_B)]).astype(np.int32)
+    text = views.text
     label_BL = np.full_like(text.ids_BL, IGNORED)
     predicted_P = _predicted(views)
     label_BL.reshape(-1)[predicted_P] = text.ids_BL.reshape(-1)[predicted_P]
-    columns: dict[str, Any] = {
+    edges, starts = _flat(text, text.start_BL)
+    columns: dict[str, Any] = {"example_id": pa.array(rows, pa.int64())}
+    if text.label_B is not None:
+        columns["pair_label"] = pa.array(text.label_B, pa.int8())
+    lists = {
         "input_ids": views.inputs.ids_BL,
         "labels": label_BL,
         "original_ids": text.ids_BL,
         "token_type_ids": text.part_BL,
-        "word_starts": text.start_BL,
     }
-    kinds = {name: schema.field(name).type.value_type.to_pandas_dtype() for name in columns}
-    lists = {
-        name: pa.ListArray.from_arrays(edges, column_BL[real_BL].astype(kinds[name]))
-        for name, column_BL in columns.items()
-    }
-    labels = {} if text.label_B is None else {"pair_label": text.label_B}
-    return pa.table({"example_id": rows, **labels, **lists}, schema=schema)
+    columns |= {name: _lists(*_flat(text, column_BL)) for name, column_BL in lists.items()}
+    return pa.table({**columns, "word_starts": pa.ListArray.from_arrays(edges, starts)})
 
 
 def _tabulate_written(views: Views, rows: np.ndarray[Any, Any]) -> Any:

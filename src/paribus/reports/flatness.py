@@ -46,7 +46,7 @@ class FlatnessOptions(NamedTuple):
     directions: int
 
 
-class Run(NamedTuple):
+class TunedRun(NamedTuple):
     """A finished run that kept its fine-tunings, and their seeds."""
 
     record: Record
@@ -70,7 +70,7 @@ def draw(options: FlatnessOptions) -> None:
     say(f"written to {options.out}: {', '.join(sorted(content))}")
 
 
-def find_runs(options: FlatnessOptions) -> tuple[str, list[Run]]:
+def find_runs(options: FlatnessOptions) -> tuple[str, list[TunedRun]]:
     """(the task, the runs by arm and seed). Raises UserError if no finished run kept fine-tuned weights of the task."""
     listed = find_records(options.study, options.scale, options.roots).records
     done = [record for record in listed if record.done and record.arm in options.sweep.arms]
@@ -89,7 +89,7 @@ def find_runs(options: FlatnessOptions) -> tuple[str, list[Run]]:
     return task, [_find_run(options, record, task) for record in done]
 
 
-def _find_run(options: FlatnessOptions, record: Record, task: str) -> Run:
+def _find_run(options: FlatnessOptions, record: Record, task: str) -> TunedRun:
     """Raises UserError if the run's folder does not hold its weights."""
     from paribus.core.hub import WEIGHTS
     from paribus.training.finetune import tuned_path
@@ -107,10 +107,10 @@ def _find_run(options: FlatnessOptions, record: Record, task: str) -> Run:
     config = read_stored_config(stored)
     if options.cache:
         config["paths"]["cache"] = str(options.cache)
-    return Run(record, folder, config, seeds)
+    return TunedRun(record, folder, config, seeds)
 
 
-def measure(options: FlatnessOptions, task: str, runs: Sequence[Run]) -> dict[str, Any]:
+def measure(options: FlatnessOptions, task: str, runs: Sequence[TunedRun]) -> dict[str, Any]:
     """The content of flatness.json: for each arm, lists over its runs. Losses are in nats; None if not finite.
 
     `line`: at start + place (end - start). `around`: at end + radius times random directions as long as the weights,
@@ -134,7 +134,7 @@ def measure(options: FlatnessOptions, task: str, runs: Sequence[Run]) -> dict[st
 
 
 def _measure_run(
-    options: FlatnessOptions, task: str, run: Run, places: dict[str, list[float]], plane: bool
+    options: FlatnessOptions, task: str, run: TunedRun, places: dict[str, list[float]], plane: bool
 ) -> dict[str, Any]:
     from paribus.training import description
     from paribus.training.flatness import Tunings, norm

@@ -16,19 +16,9 @@ from paribus.verdict.metrics import find_metric, is_pairs, is_score
 from paribus.verdict.statistics import mean_sd
 
 NAMING = (
-    "study",
-    "arm",
-    "seed",
-    "sweep",
-    "sweep_hash",
-    "run_dir",
-    "trial",
-    "paths",
-    "profile",
-    "logger",
-    "table_seeds",
+    "study", "arm", "seed", "sweep", "sweep_hash", "run_dir", "trial", "paths", "profile", "logger", "table_seeds",
     "exit_tokens",
-)
+)  # fmt: skip
 NONE = "-"
 LONGEST = 30  # characters of a setting
 ABOUT = "Mean (standard deviation) over n runs. No verdicts: a sweep file fixes claims before the first run."

@@ -40,7 +40,7 @@ def track_sweep(request: Request) -> None:
     Nothing is logged if the sweep has no logger, no run is finished yet, or nothing is new. A failure of W&B never
     raises.
     """
-    from paribus.reports.tables.assemble import make_table
+    from paribus.reports.tables.build import make_table
     from paribus.reports.tables.files import render_files
 
     overrides = arm_overrides(request.sweep, request.scale, request.sweep.baseline, request.overrides)
@@ -197,7 +197,13 @@ def fill_search(wandb: ModuleType, study: Study) -> dict[str, Any]:
         table = wandb.Table(columns=["trial", "value", "best"], data=[list(row) for row in list_history(study)])
         content["history"] = wandb.plot.line(table, "trial", "best", title="Best value so far")
     else:
-        content |= _fill_pareto(wandb, study)
+        columns = ["trial", "value", "value1", "front"]
+        points = list_pareto(study)
+        front = wandb.Table(columns=columns, data=[list(point) for point in points if point[3]])
+        content |= {
+            "pareto_trials": wandb.Table(columns=columns, data=[list(point) for point in points]),
+            "pareto": wandb.plot.scatter(front, "value", "value1", title="Pareto front"),
+        }
     for at, objective in enumerate(objectives):
         if ranked := rank_importances(study, at):
             table = wandb.Table(columns=["parameter", "importance"], data=[list(pair) for pair in ranked.items()])
@@ -208,13 +214,3 @@ def fill_search(wandb: ModuleType, study: Study) -> dict[str, Any]:
 
 def _show(value: object) -> object:
     return value if value is None or isinstance(value, int | float) else str(value)
-
-
-def _fill_pareto(wandb: ModuleType, study: Study) -> dict[str, Any]:
-    columns = ["trial", "value", "value1", "front"]
-    points = list_pareto(study)
-    front = wandb.Table(columns=columns, data=[list(point) for point in points if point[3]])
-    return {
-        "pareto_trials": wandb.Table(columns=columns, data=[list(point) for point in points]),
-        "pareto": wandb.plot.scatter(front, "value", "value1", title="Pareto front"),
-    }

@@ -10,11 +10,10 @@ from typing import Any, NamedTuple
 from paribus.core import hub
 from paribus.core.build import require_task
 from paribus.core.config import compose, flat, plain
-from paribus.core.config_names import choices, conf_dir
+from paribus.core.config_names import choices, conf_dir, load_strict, readable
 from paribus.core.errors import UserError, located
 from paribus.core.files import write_text
 from paribus.core.moved import find_moved
-from paribus.core.strict_yaml import load_strict, readable
 from paribus.data.corpus.text_files import find
 from paribus.sweeps.columns import list_metrics
 from paribus.sweeps.sweep import TRIAL, quote

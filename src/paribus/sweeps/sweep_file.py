@@ -19,10 +19,9 @@ from typing import Any
 
 from paribus.core.config import split_overrides
 from paribus.core.config_errors import renamed
-from paribus.core.config_names import choices, sweeps_dir
+from paribus.core.config_names import choices, load_strict, readable, sweeps_dir
 from paribus.core.errors import UserError, located, nearest
 from paribus.core.recipes import family_of, unknown_recipe
-from paribus.core.strict_yaml import load_strict, readable
 from paribus.sweeps.columns import check_columns
 from paribus.sweeps.search.space import dimension
 from paribus.sweeps.sweep import HYDRA_WORDS, MATCHED, SCRATCH, UNMATCHED, Refinement, Sweep

@@ -251,9 +251,9 @@ def plan_seeds(sd: float, effect: float, margin: float = 0.0, arms: int = 2, *, 
         apart = relation == ">" and 2.0 * abs(effect) >= margin
         verdict = judge(relation, effect, effect, 0.0 if apart else margin)
         needs.append(Need(relation, verdict, seeds_needed(routes[relation], of_two, level, df_per_seed)))
-    chances = []
+    chances = list[Chance]()
     for n in SHOWN:
         error, df = of_two / math.sqrt(n), df_per_seed * (n - 1)
-        decided = {relation: power(routes[relation], error, df, level) for relation in relations}
+        decided: dict[str, float] = {relation: power(routes[relation], error, df, level) for relation in relations}
         chances.append(Chance(n, decided, detectable(error, df, level)))
     return SeedPlan(sd, effect, margin, arms, unpaired, level, tuple(needs), tuple(chances))

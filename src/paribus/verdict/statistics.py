@@ -58,6 +58,11 @@ class MeanDifference(NamedTuple):
         return min(self.counts)
 
     @property
+    def both_counts(self) -> tuple[int, int] | None:
+        """The runs of both arms if they do not share all their seeds."""
+        return None if self.pairing == PAIRED else self.counts
+
+    @property
     def p(self) -> float | None:
         """Two-sided p against zero; None below two runs per arm, and if equal differences leave no spread."""
         if self.mean is None or self.error is None:

@@ -18,7 +18,6 @@ from paribus.corruption.masking.pattern import NoisePattern, spanbert_budget
 from paribus.corruption.masking.units import (
     FIELD,
     NEVER,
-    Units,
     find_begins,
     find_units,
     mark_runs,
@@ -26,7 +25,7 @@ from paribus.corruption.masking.units import (
     take_earliest,
 )
 from paribus.data.annotators import Annotator
-from paribus.data.sequences import Ints, Marks, Text
+from paribus.data.sequences import Marks, Text
 
 _MOST: Final = 1 << 12  # words between two spans, at most: more than a row holds
 
@@ -56,16 +55,6 @@ class AnnotatedSpan(NoisePattern):
 
     def __call__(self, text: Text, noise: Noise) -> Marks:
         words = find_units(text)
-        noisy_N = take_earliest(self._number_draws(text, words, noise), words, spanbert_budget(words.free_B, self.rate))
-        chosen_BL = np.zeros(text.free_BL.shape, np.bool_)
-        chosen_BL.reshape(-1)[words.slot_F[noisy_N]] = True
-        return mark_runs(chosen_BL)
-
-    def _number_draws(self, text: Text, words: Units, noise: Noise) -> NDArray[np.int32]:
-        """int32 [F]: the number of the draw that makes each token noise: its word's, or its span's if that is earlier.
-
-        A coin for each draw is equivalent to a geometric number of words between two spans.
-        """
         if text.annotated_BL is None:
             raise UserError(
                 "masking=annotated_span, but the text is not annotated", "prepare the data with its annotator"
@@ -78,26 +67,24 @@ class AnnotatedSpan(NoisePattern):
         order_S = np.lexsort((noise.at("annotated span", row_S, column_S), row_S))
         first_B = np.searchsorted(row_S, np.arange(len(words.free_B)))
         nth_S = np.arange(len(row_S)) - first_B[row_S]
-        gap_S = np.searchsorted(self._find_bounds(), noise.at("words between spans", row_S, nth_S), side="right")
+        # A coin for each draw is equivalent to a geometric number of words between two spans: bounds of a draw of 32
+        # bits between 0, 1, 2, ... words, the number of coins before the first for a span
+        most = 1 if self.share == 1 else min(_MOST, math.ceil(32 * math.log(2) / -math.log1p(-self.share)))
+        bound_N: NDArray[np.float64] = np.rint((1 - (1 - self.share) ** np.arange(1, most + 1)) * 2**32)
+        gap_S = np.searchsorted(bound_N, noise.at("words between spans", row_S, nth_S), side="right")
         total_S = np.cumsum(gap_S)
         ahead_S = total_S - (total_S - gap_S)[first_B[row_S]]  # words ahead of the row's n-th span
         drawn_S = np.full(len(row_S) + 1, NEVER, np.int64)  # the last: of what is in no span
         drawn_S[order_S] = ahead_S + nth_S
-        drawn_U = _number_word_draws(shuffle_units(text, words, noise), words, row_S, ahead_S)
-        return np.minimum(drawn_U[words.unit_F], drawn_S[span_F]).astype(np.int32)
-
-    def _find_bounds(self) -> NDArray[np.float64]:
-        """Bounds of a draw of 32 bits between 0, 1, 2, ... words, the number of coins before the first for a span."""
-        most = 1 if self.share == 1 else min(_MOST, math.ceil(32 * math.log(2) / -math.log1p(-self.share)))
-        bound_N: NDArray[np.float64] = np.rint((1 - (1 - self.share) ** np.arange(1, most + 1)) * 2**32)
-        return bound_N
-
-
-def _number_word_draws(order_U: Ints, words: Units, row_S: Ints, ahead_S: Ints) -> Ints:
-    """int64 [U]: the number of the draw that takes each word; ahead_S: words ahead of the spans, in their order."""
-    row_U = words.row_U
-    rank_U = np.empty(len(row_U), np.int64)
-    rank_U[order_U] = np.arange(len(row_U)) - np.append(0, words.until_B)[row_U]
-    key_S = row_S << 2 * FIELD | ahead_S
-    spans_U = np.searchsorted(key_S, row_U << 2 * FIELD | rank_U, side="right") - np.searchsorted(row_S, row_U)
-    return rank_U + spans_U
+        # rank_U + spans_U: the number of the draw that takes each word
+        order_U, row_U = shuffle_units(text, words, noise), words.row_U
+        rank_U = np.empty(len(row_U), np.int64)
+        rank_U[order_U] = np.arange(len(row_U)) - np.append(0, words.until_B)[row_U]
+        key_S = row_S << 2 * FIELD | ahead_S
+        spans_U = np.searchsorted(key_S, row_U << 2 * FIELD | rank_U, side="right") - np.searchsorted(row_S, row_U)
+        # the draw that makes each token noise: its word's, or its span's if that is earlier
+        drawn_F = np.minimum((rank_U + spans_U)[words.unit_F], drawn_S[span_F]).astype(np.int32)
+        noisy_N = take_earliest(drawn_F, words, spanbert_budget(words.free_B, self.rate))
+        chosen_BL = np.zeros(text.free_BL.shape, np.bool_)
+        chosen_BL.reshape(-1)[words.slot_F[noisy_N]] = True
+        return mark_runs(chosen_BL)

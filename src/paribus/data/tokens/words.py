@@ -60,7 +60,8 @@ def find_word_starts(sentences: Sequence[str], offsets: Sequence[Offsets]) -> ND
     # a normalizer may have removed the character that a word starts with, such as a mark
     start_T = blank_T | first_T | ((at_T >= done_T) & (opened_C[at_T + 1] > opened_C[done_T]))
     start_T[1:] &= ~blank_T[:-1] | first_T[1:]
-    return start_T.astype(np.uint8)
+    starts_T: NDArray[np.uint8] = start_T.astype(np.uint8)
+    return starts_T
 
 
 def _count(parts: Iterable[Sequence[object]]) -> NDArray[np.int64]:
@@ -77,8 +78,9 @@ def _find_openings(
     carrier_C = np.maximum.accumulate(np.where((kind_C != _MARK) | border_C, place_C, 0))  # of a mark, what it is on
     carried_C = np.where(kind_C[carrier_C] == _MARK, _LETTER, kind_C[carrier_C])  # one after a space is its own letter
     after_C = np.append(_SPACE, carried_C[:-1]) != _LETTER
-    opens_C: NDArray[np.bool_] = border_C | ((kind_C == _ALONE) | ((kind_C == _LETTER) & after_C))
-    return opens_C & (kind_C != _SPACE)
+    opens_C = border_C | (kind_C == _ALONE) | ((kind_C == _LETTER) & after_C)
+    visible_C: NDArray[np.bool_] = opens_C & (kind_C != _SPACE)
+    return visible_C
 
 
 def _classify(text: str) -> NDArray[np.uint8]:

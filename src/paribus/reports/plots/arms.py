@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import partial
 from typing import TYPE_CHECKING
 
-from paribus.reports.plots.drawing import DRAWINGS, Drawing, View
 from paribus.reports.plots.panel import (
+    DRAWINGS,
     NAMES,
     NUMBERS,
+    Drawing,
     Panel,
+    TableView,
     draw_interval,
     draw_paper,
     format_heading,
+    get_measure,
     name_row,
     set_limits,
 )
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 _ROW = 0.34  # inches
 
 
-def draw_arms(view: View) -> list[Panel]:
+def draw_arms(view: TableView) -> list[Panel]:
     """One panel per column."""
     table = view.table
     return [
@@ -35,7 +36,8 @@ def draw_arms(view: View) -> list[Panel]:
             title=f"{column} of each arm: mean and 95% interval",
             heading=format_heading(table, column),
             size=_ROW * len(table.arms) + 0.08,
-            draw=partial(_draw, table, column),
+            draw=_draw,
+            args=(table, column),
             left=NAMES,
             foot=NUMBERS,
             caption=_write_caption(table, column),
@@ -53,28 +55,9 @@ def _draw(table: Table, column: str, axes: Axes) -> None:
     axes.set_ylim(len(table.arms) - 0.5, -0.74)
     axes.set_yticks([])
     axes.grid(axis="x")
-    _draw_anchors({name: value * unit for name, value in _find_anchors(table, column).items()}, axes)
-    for at, arm in enumerate(table.arms):
-        name_row(axes, at, f"{arm.name} (n={arm.n})")
-        if printed := arm.published.get(metric):
-            draw_paper(axes, printed.value, at - 0.27)
-        if cell := cells.get(at):
-            values = [value * unit for value in cell.values]
-            axes.plot(values, [at + 0.27] * len(values), "o", color=COLORS["soft-ink"], mfc="none", markersize=3.2)
-            if cell.ci_low is not None and cell.ci_high is not None:
-                draw_interval(axes, (cell.ci_low * unit, cell.ci_high * unit), (at, at), SERIES[0])
-            axes.plot(cell.mean * unit, at, "s", color=SERIES[0])
-
-
-def _find_anchors(table: Table, column: str) -> dict[str, float]:
-    return {anchor.name: anchor.metrics[column].mean for anchor in table.anchors if column in anchor.metrics}
-
-
-def _draw_anchors(anchors: Mapping[str, float], axes: Axes) -> None:
-    """A line for each, and its name beside it; one that would stand over another line or name is in the caption alone.
-
-    Needs the final limits of the horizontal axis.
-    """
+    # a line for each, and its name beside it; one that would stand over another line or name is in the caption
+    # alone. Needs the final limits of the horizontal axis.
+    anchors = {name: value * unit for name, value in _find_anchors(table, column).items()}
     low, high = axes.get_xlim()
     places = sorted(((value, name) for name, value in anchors.items() if low <= value <= high), reverse=True)
     frame = axes.figure.bbox
@@ -89,12 +72,26 @@ def _draw_anchors(anchors: Mapping[str, float], axes: Axes) -> None:
                 name.partition(" (")[0], (value, 1), xycoords=axes.get_xaxis_transform(), xytext=(shift, 2),
                 textcoords="offset points", ha=side, va="bottom", fontsize=6.5, color=COLORS["anchor"],
             )  # fmt: skip
-            box = text.get_window_extent()
+            box = text.get_window_extent(get_measure())
             free = all(end < box.x0 or start > box.x1 for start, end in taken)
             if free and frame.x0 < box.x0 and box.x1 < frame.x1:
                 taken.append((box.x0, box.x1))
                 break
             text.remove()
+    for at, arm in enumerate(table.arms):
+        name_row(axes, at, f"{arm.name} (n={arm.n})")
+        if printed := arm.published.get(metric):
+            draw_paper(axes, printed.value, at - 0.27)
+        if cell := cells.get(at):
+            values = [value * unit for value in cell.values]
+            axes.plot(values, [at + 0.27] * len(values), "o", color=COLORS["soft-ink"], mfc="none", markersize=3.2)
+            if cell.ci_low is not None and cell.ci_high is not None:
+                draw_interval(axes, (cell.ci_low * unit, cell.ci_high * unit), (at, at), SERIES[0])
+            axes.plot(cell.mean * unit, at, "s", color=SERIES[0])
+
+
+def _find_anchors(table: Table, column: str) -> dict[str, float]:
+    return {anchor.name: anchor.metrics[column].mean for anchor in table.anchors if column in anchor.metrics}
 
 
 def _write_caption(table: Table, column: str) -> list[str]:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from paribus.reports.plots.drawing import DRAWINGS, Drawing, View
-from paribus.reports.plots.panel import Panel, draw_margin, set_apart, set_limits
+from paribus.reports.plots.panel import DRAWINGS, Drawing, Panel, TableView, draw_margin, set_apart, set_limits
 from paribus.reports.plots.style import get_style
 from paribus.reports.tables.curves import DIFFERENCE, find_factor, scale_band
 from paribus.reports.tables.schema import Band, Table
@@ -21,7 +19,7 @@ _ROOM = 0.4  # inches, of all single points at the same place
 _QUANTILE = 0.02  # of the values that may lie above the panel: the first steps would flatten the rest
 
 
-def draw_curves(view: View) -> list[Panel]:
+def draw_curves(view: TableView) -> list[Panel]:
     """One panel per metric that was measured while an arm was trained."""
     curves = view.table.curves.items()
     return [_draw_arms(view.table, metric, bands) for metric, bands in curves if any(map(reaches, bands.values()))]
@@ -75,14 +73,14 @@ def draw_panel(
         top: the highest value that is drawn; by default one above all but the highest values.
         margin: of effects: zero is drawn as a line, what lies within the margin is shaded, and no value is cut off.
     """
-    draw = partial(_draw, names, bands, across, top, margin)
     drawn = {
         name
         for name, band in bands.items()
         if any(value is not None for run in (band.mean, *band.runs) for value in run)
     }
     key = [name for name in names if name in drawn]
-    return Panel(f"{metric} against {across}", metric, _SIZE, draw, below, key=key)
+    args = (names, bands, across, top, margin)
+    return Panel(f"{metric} against {across}", metric, _SIZE, _draw, below, args=args, key=key)
 
 
 def _draw(

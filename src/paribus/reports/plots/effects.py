@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
-from paribus.reports.plots.drawing import DRAWINGS, Drawing, View
+from paribus.reports.effects import sign_effect
 from paribus.reports.plots.panel import (
+    DRAWINGS,
     NUMBERS,
     RIGHT,
     WIDTH,
+    Drawing,
     Panel,
+    TableView,
     draw_interval,
     draw_paper,
     draw_verdict,
@@ -22,7 +24,6 @@ from paribus.reports.plots.panel import (
     set_limits,
 )
 from paribus.reports.plots.style import COLORS
-from paribus.reports.signed_effects import sign_effect
 from paribus.reports.tables.blocks import format_number
 from paribus.reports.tables.schema import ContrastRow, Table
 from paribus.verdict.words import find_word
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 _ROW, _LEFT = 0.46, 0.18  # inches
 
 
-def draw_effects(view: View) -> list[Panel]:
+def draw_effects(view: TableView) -> list[Panel]:
     """One panel for each column with a contrast that has a number; each pair once, from the first claim about it."""
     table, panels = view.table, []
     for column in table.columns:
@@ -42,15 +43,22 @@ def draw_effects(view: View) -> list[Panel]:
             if contrast.column == column and contrast.difference is not None:
                 kept.setdefault(contrast.pair, contrast)
         if contrasts := list(kept.values()):
+            shown = (find_word(verdict) for verdict in dict.fromkeys(contrast.verdict for contrast in contrasts))
+            marks = "; ".join(f"{find_symbol(word)} {word.name}" for word in shown)
+            band = "; shaded: within the margin" if any(contrast.margin for contrast in contrasts) else ""
+            caption = [f"{marks}; bar: the interval behind the verdict{band}"]
+            if any(contrast.published is not None for contrast in contrasts):
+                caption.append("◇ the paper's effect")
             panel = Panel(
                 title=f"effects on {column} with their intervals",
                 heading=format_heading(table, column),
                 below="right: the first arm is better",
                 size=_ROW * len(contrasts),
-                draw=partial(_draw, table, column, contrasts),
+                draw=_draw,
+                args=(table, column, contrasts),
                 left=_LEFT,
                 foot=NUMBERS,
-                caption=_write_caption(contrasts),
+                caption=caption,
             )
             panels.append(panel)
     return panels
@@ -78,14 +86,6 @@ def _draw(table: Table, column: str, contrasts: Sequence[ContrastRow], axes: Axe
         draw_verdict(axes, effect * unit, at + 0.68, row.verdict)
         if published is not None:
             draw_paper(axes, published * unit, at + 0.68)
-
-
-def _write_caption(contrasts: Sequence[ContrastRow]) -> list[str]:
-    shown = (find_word(verdict) for verdict in dict.fromkeys(contrast.verdict for contrast in contrasts))
-    marks = "; ".join(f"{find_symbol(word)} {word.name}" for word in shown)
-    band = "; shaded: within the margin" if any(contrast.margin for contrast in contrasts) else ""
-    paper = any(contrast.published is not None for contrast in contrasts)
-    return [f"{marks}; bar: the interval behind the verdict{band}", *(["◇ the paper's effect"] if paper else [])]
 
 
 DRAWINGS.add(Drawing("effects", "effect sizes", draw_effects, 2))

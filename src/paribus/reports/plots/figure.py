@@ -11,15 +11,15 @@ import re
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from paribus.reports.plots.panel import WIDTH, Panel, wrap_text
+from paribus.reports.plots.panel import DOTS, WIDTH, Panel, wrap_text
 from paribus.reports.plots.style import COLORS, STYLE
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_DOTS: Final = 200  # of a PNG, an inch
 _PIXELS: Final = 100  # of a page, an inch: 7.2 points are 10 pixels there
 _ROW: Final = 3  # panels beside each other in a file
 
@@ -36,7 +36,7 @@ def make_figure(panels: Sequence[Panel], heading: str = "", below: str = "", col
     lines = wrap_text(below, width - 0.2, 7.2)
     top = 0.18 * len(heads) + 0.14 * len(lines) + 0.1 * bool(heads or lines)
     with _use_style():
-        figure = Figure(figsize=(width, top + sum(heights)), dpi=_DOTS)
+        figure = Figure(figsize=(width, top + sum(heights)), dpi=DOTS)
         FigureCanvasAgg(figure)  # measures texts
         figure.set_label("; ".join(dict.fromkeys(panel.title for panel in panels)))
         grid = figure.add_gridspec(len(rows) + 1, columns, height_ratios=[max(top, 1e-6), *heights])
@@ -84,6 +84,7 @@ def render_pdf(figure: Figure) -> bytes:
     return _render(figure, "pdf", metadata={"CreationDate": None})
 
 
+@lru_cache(maxsize=128)  # a site has the panels of a table twice: in table.html and in the page of the table
 def render_inline(panel: Panel) -> str:
     """A panel as an element of a page, in the page's colors and font."""
     svg = render_svg(make_figure([panel]), transparent=True)

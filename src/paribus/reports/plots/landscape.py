@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from paribus.reports.plots import curves
-from paribus.reports.plots.drawing import DRAWINGS, Drawing, View
-from paribus.reports.plots.panel import LEFT, RIGHT, WIDTH, Panel
+from paribus.reports.plots.panel import DRAWINGS, LEFT, RIGHT, WIDTH, Drawing, Panel, TableView
 from paribus.reports.plots.style import COLORS, MARKS
 from paribus.reports.tables.curves import make_band
 
@@ -26,22 +24,22 @@ _ENDS: Final = {"circle": (0.0, 0.0), "square": (1.0, 0.0), "up": (0.0, 1.0)}  #
 
 
 def draw_landscape(measured: Measured) -> list[Panel]:
-    """The two lines, then the planes."""
-    return [*draw_lines(measured), *draw_planes(measured)]
-
-
-def draw_lines(measured: Measured) -> list[Panel]:
-    """The loss along the way from start to end, and in random directions from the end."""
+    """The loss along the way from start to end, and in random directions from the end, then the planes."""
     return [
         _draw_line(measured, "line", "from the start (0) to the end (1) and beyond"),
         _draw_line(measured, "around", "from the end (0), in random directions of the weights' length"),
+        *draw_planes(measured),
     ]
 
 
 def draw_planes(measured: Measured) -> list[Panel]:
     """A plane for each arm that has two fine-tunings."""
     planes = {arm: content["plane"] for arm, content in measured["arms"].items() if "plane" in content}
-    levels = _make_levels([row for plane in planes.values() for row in plane], _find_top(measured))
+    # borders of the bands, evenly spaced on a logarithmic scale from the lowest loss to the rim
+    top = _find_top(measured)
+    losses = [loss for plane in planes.values() for row in plane for loss in row if loss is not None]
+    low = max(min(losses, default=top), top / 1e4)
+    levels = [low * (top / low) ** (at / _BANDS) for at in range(1, _BANDS)]
     panels = []
     for arm, plane in planes.items():
         share = measured["arms"][arm]["distance"][0] / measured["arms"][arm]["length"][0]
@@ -50,7 +48,8 @@ def draw_planes(measured: Measured) -> list[Panel]:
             heading=f"{arm}: training loss on a plane",
             below=f"start and end are {share:.2g} of the start's length apart",
             size=WIDTH - LEFT - RIGHT,
-            draw=partial(_draw_plane, measured["places"]["plane"], plane, levels),
+            draw=_draw_plane,
+            args=(measured["places"]["plane"], plane, levels),
             foot=0.76,
             caption=["● start; ■ end; ▲ end of another seed; shades: loss in nats, the same in all planes"],
         )
@@ -77,13 +76,6 @@ def _draw_line(measured: Measured, name: str, across: str) -> Panel:
         bands[f"{arm} (n={len(runs)})"] = make_band(measured["places"][name], runs)
     title = "training loss: " + ("from start to end" if name == "line" else "around the end")
     return curves.draw_panel(title, list(bands), bands, "mean over seeds, band: 95% interval", across, top)
-
-
-def _make_levels(rows: Sequence[Sequence[float | None]], top: float) -> list[float]:
-    """Borders of the bands, evenly spaced on a logarithmic scale from the lowest loss to the rim."""
-    low = min((loss for row in rows for loss in row if loss is not None), default=top)
-    low = max(low, top / 1e4)
-    return [low * (top / low) ** (at / _BANDS) for at in range(1, _BANDS)]
 
 
 def _draw_plane(
@@ -115,7 +107,7 @@ def _draw_plane(
     key.set_yticks([])
 
 
-def draw_view(view: View) -> list[Panel]:
+def draw_view(view: TableView) -> list[Panel]:
     """The landscape of a view that has one."""
     return [] if view.landscape is None else draw_landscape(view.landscape)
 

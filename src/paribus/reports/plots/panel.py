@@ -1,23 +1,30 @@
-"""A panel: one pair of axes with its heading, its legend and a caption, and what several drawings share."""
+"""A panel: one pair of axes with its heading, its legend and a caption. What drawings share, and their registry.
+
+Each drawing is registered by its own module of this package, and appears wherever tables do.
+"""
 
 from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from paribus.core.registry import Registry
 from paribus.reports.plots.style import COLORS, MARKS
 from paribus.reports.tables.schema import Table
 from paribus.verdict.words import Word, find_word
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.backends.backend_agg import RendererAgg
     from matplotlib.figure import FigureBase
     from matplotlib.text import Text
     from matplotlib.transforms import Transform
 
+DOTS: Final = 200  # of a PNG, an inch
 # in inches
 WIDTH: Final = 3.6
 LEFT: Final = 0.56  # beside axes with numbers on their left
@@ -43,7 +50,7 @@ class Panel:
         title: says what it shows to readers who cannot see it.
         heading: above the axes, and `below` it a smaller line.
         size: height of the axes; left, foot: room beside and below them; all in inches.
-        draw: draws onto the empty axes.
+        draw: draws onto the empty axes, given `args` before them.
         key: the names in the legend: the labels of lines that `draw` draws.
         caption: lines below the legend, which are wrapped.
     """
@@ -51,12 +58,16 @@ class Panel:
     title: str
     heading: str
     size: float
-    draw: Callable[[Axes], None]
+    draw: Callable[..., None]
     below: str = ""
+    args: tuple[Any, ...] = ()
     left: float = LEFT
     foot: float = NAMED
     key: Sequence[str] = ()
     caption: Sequence[str] = ()
+
+    def __hash__(self) -> int:
+        return hash((self.title, self.heading, self.below, self.size))  # the other parts may hold lists
 
     @property
     def height(self) -> float:
@@ -76,7 +87,7 @@ class Panel:
             fit_text(text, WIDTH - 2 * _EDGE)
         wide, high = WIDTH - self.left - RIGHT, self.size / height
         axes = figure.add_axes((self.left / WIDTH, place(TOP + self.size), wide / WIDTH, high))
-        self.draw(axes)
+        self.draw(*self.args, axes)
         end = TOP + self.size + self.foot
         if rows := self._count_key_rows():
             # not all that `axes` would list: matplotlib leaves out a label that starts with _, as an arm's name may
@@ -106,14 +117,22 @@ def measure_text(text: str, size: float, bold: bool = False) -> float:
     return len(text) * size * (_BOLD if bold else _LETTER) / 72
 
 
+@cache
+def get_measure() -> RendererAgg:
+    """What measures texts: one for all panels, since it keeps the sizes of the texts that it has measured."""
+    from matplotlib.backends.backend_agg import RendererAgg
+
+    return RendererAgg(1, 1, DOTS)  # type: ignore[no-untyped-call]
+
+
 def fit_text(text: Text, width: float) -> None:
     """Make a text at most a quarter smaller so that it fits the width in inches, and cut it if it must be."""
     figure: Any = text.get_figure()
-    pixels = width * figure.dpi
-    share = pixels / max(text.get_window_extent().width, 1.0)
+    pixels, measure = width * figure.dpi, get_measure()
+    share = pixels / max(text.get_window_extent(measure).width, 1.0)
     if share < 1.0:
         text.set_fontsize(float(text.get_fontsize()) * max(0.75, share))
-    while share < 0.75 and text.get_window_extent().width > pixels and len(text.get_text()) > 2:
+    while share < 0.75 and text.get_window_extent(measure).width > pixels and len(text.get_text()) > 2:
         text.set_text(text.get_text()[:-2] + "…")
 
 
@@ -234,3 +253,31 @@ def set_apart(axes: Axes, places: Mapping[str, float], room: float) -> dict[str,
             right = step * (at - (len(group) - 1) / 2)
             transforms[name] = axes.transData + ScaledTranslation(right, 0.0, figure.dpi_scale_trans)
     return transforms
+
+
+class TableView(NamedTuple):
+    """What can be drawn: a table; on the site also all tables of its study, and the content of its flatness.json."""
+
+    table: Table
+    siblings: Sequence[Table] = ()
+    landscape: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """Panels for a view. `name`: of its files; `title`: its heading, formatted with `view`; `rank`: its place."""
+
+    name: str
+    title: str
+    panels: Callable[[TableView], Sequence[Panel]]
+    rank: int = 100
+
+
+DRAWINGS: Registry[Drawing] = Registry("paribus.reports.plots")
+
+
+def draw_all(view: TableView) -> Iterator[tuple[Drawing, Sequence[Panel]]]:
+    """Each drawing that has something to draw, with its panels."""
+    for drawing in DRAWINGS.all():
+        if panels := drawing.panels(view):
+            yield drawing, panels

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
-from paribus.reports.plots.drawing import DRAWINGS, Drawing, View
-from paribus.reports.plots.panel import Panel, draw_interval, format_heading, set_apart, set_limits
+from paribus.reports.plots.panel import (
+    DRAWINGS,
+    Drawing,
+    Panel,
+    TableView,
+    draw_interval,
+    format_heading,
+    set_apart,
+    set_limits,
+)
 from paribus.reports.plots.style import COLORS, get_style
 from paribus.reports.tables.schema import Cell, Table
 
@@ -21,7 +28,7 @@ _WIDE = 4.0  # ratio of costs from which on the axis is logarithmic
 Points = dict[str, tuple[float, Cell]]  # {arm: (FLOPs, cell)}
 
 
-def draw_pareto(view: View) -> list[Panel]:
+def draw_pareto(view: TableView) -> list[Panel]:
     """One panel per column whose arms' FLOPs are on record and differ by 10% or more."""
     table, panels = view.table, []
     spent = {arm: budget.get("flops", 0.0) for arm, budget in table.budget.arms.items()}
@@ -40,7 +47,8 @@ def draw_pareto(view: View) -> list[Panel]:
             heading=format_heading(table, column),
             below="against the FLOPs of pre-training",
             size=_SIZE,
-            draw=partial(_draw, table, column, points, best),
+            draw=_draw,
+            args=(table, column, points, best),
             key=list(points),
             caption=[f"not beaten at its cost or less: {', '.join(best)}"],
         )

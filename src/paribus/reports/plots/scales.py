@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
-from paribus.reports.ladder import Ladder, Rung, build_ladders
-from paribus.reports.plots.drawing import DRAWINGS, Drawing, View
+from paribus.reports.effects import Ladder, Rung, build_ladders, name_unit
 from paribus.reports.plots.panel import (
+    DRAWINGS,
     LEFT,
     RIGHT,
     WIDTH,
+    Drawing,
     Panel,
+    TableView,
     draw_interval,
     draw_margin,
     draw_paper,
@@ -25,7 +26,6 @@ from paribus.reports.plots.panel import (
     shorten,
 )
 from paribus.reports.plots.style import COLORS
-from paribus.reports.signed_effects import name_unit
 from paribus.reports.tables.blocks import format_value
 from paribus.verdict.metrics import in_points
 from paribus.verdict.words import find_word
@@ -41,7 +41,7 @@ STABILITY = {
 }
 
 
-def draw_scales(view: View) -> list[Panel]:
+def draw_scales(view: TableView) -> list[Panel]:
     """One panel for each contrast that was measured at two scales or more."""
     scales = [table.scale for table in view.siblings]
     return [draw_ladder(ladder, scales) for ladder in build_ladders(view.siblings) if len(ladder.rungs) > 1]
@@ -51,14 +51,30 @@ def draw_ladder(ladder: Ladder, scales: Sequence[str]) -> Panel:
     """The effect at these scales, turned so that up favors the first arm, and the paper's own as an open diamond."""
     title = f"{ladder.column}{f' ({named})' if (named := name_unit(ladder.column)) else ''}"
     pair = f"{ladder.arm} against {ladder.versus}"
+    unit, (low, high) = _find_unit(ladder), find_limits(_list_shown(ladder))
+    verdicts = dict.fromkeys(rung.verdict for rung in ladder.rungs)
+    marks = "; ".join(f"{find_symbol(find_word(verdict))} {verdict}" for verdict in verdicts)
+    band = "; shaded: within the margin" if ladder.margin else ""
+    beyond = any(not low <= end * unit <= high for rung in ladder.rungs for end in _list_ends(rung))
+    cut = "; a bar that ends at the edge goes on beyond it" if beyond else ""
+    caption = [f"{marks}; bar: the interval behind the verdict{cut}{band}"]
+    caption += ["◇ the paper's effect"] if ladder.published is not None else []
+    caption += [STABILITY[ladder.stability]] if len(ladder.rungs) > 1 else []
+    if (change := ladder.change) is not None and len(ladder.rungs) > 1:
+        low, high = sorted((change.ci_low * unit, change.ci_high * unit))
+        ends = f"{format_value(ladder.column, low)}, {format_value(ladder.column, high)}"
+        moved = f"{format_value(ladder.column, change.difference * unit, sign=True)} {name_unit(ladder.column)}".strip()
+        span = f"From {ladder.rungs[0].scale} to {ladder.rungs[-1].scale}"
+        caption.append(f"{span} the effect moves by {moved} [{ends}] (95% interval).")
     return Panel(
         title=f"{pair} on {title}: effect at each scale",
         heading=title,
         below=f"{pair}; up: the first is better",
         size=_SIZE,
-        draw=partial(_draw, ladder, scales),
+        draw=_draw,
+        args=(ladder, scales),
         foot=0.62,
-        caption=_write_caption(ladder),
+        caption=caption,
     )
 
 
@@ -104,29 +120,6 @@ def _draw(ladder: Ladder, scales: Sequence[str], axes: Axes) -> None:
         fit_text(text, wide + 0.06)
     if ladder.published is not None:
         draw_paper(axes, len(scales) - 0.55, ladder.published * unit, clip_on=False)
-
-
-def _write_caption(ladder: Ladder) -> list[str]:
-    unit, (low, high) = _find_unit(ladder), find_limits(_list_shown(ladder))
-    verdicts = dict.fromkeys(rung.verdict for rung in ladder.rungs)
-    several = [STABILITY[ladder.stability], _describe_change(ladder, unit)] if len(ladder.rungs) > 1 else []
-    marks = "; ".join(f"{find_symbol(find_word(verdict))} {verdict}" for verdict in verdicts)
-    band = "; shaded: within the margin" if ladder.margin else ""
-    beyond = any(not low <= end * unit <= high for rung in ladder.rungs for end in _list_ends(rung))
-    cut = "; a bar that ends at the edge goes on beyond it" if beyond else ""
-    shown = [f"{marks}; bar: the interval behind the verdict{cut}{band}"]
-    shown += ["◇ the paper's effect"] if ladder.published is not None else []
-    return [*shown, *several]
-
-
-def _describe_change(ladder: Ladder, unit: float) -> str:
-    change, rungs = ladder.change, ladder.rungs
-    if change is None:
-        return ""
-    low, high = sorted((change.ci_low * unit, change.ci_high * unit))
-    ends = ", ".join(format_value(ladder.column, end) for end in (low, high))
-    moved = f"{format_value(ladder.column, change.difference * unit, sign=True)} {name_unit(ladder.column)}".strip()
-    return f"From {rungs[0].scale} to {rungs[-1].scale} the effect moves by {moved} [{ends}] (95% interval)."
 
 
 DRAWINGS.add(Drawing("scales", "effect at each scale", draw_scales, 5))

@@ -2,79 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
-from paribus.reports.ladder import build_ladders, rate_stability
+from paribus.reports.effects import build_ladders, name_unit, rate_stability
 from paribus.reports.plots.curves import draw_panel
 from paribus.reports.plots.panel import Panel
 from paribus.reports.plots.scales import STABILITY, draw_ladder
-from paribus.reports.rendering import render_page
-from paribus.reports.signed_effects import name_unit
-from paribus.reports.site.claims import INTERVAL, ClaimLine, Effect, describe_effect, format_effect, list_scales
+from paribus.reports.site.claims import (
+    INTERVAL,
+    NO_COST,
+    ClaimLine,
+    describe_cost,
+    describe_effect,
+    format_effect,
+    list_scales,
+)
 from paribus.reports.site.collect import Entry
-from paribus.reports.site.cost import NO_COST, describe_cost
 from paribus.reports.tables.blocks import format_number, say_claim
 from paribus.reports.tables.curves import HELD_OUT, ON_THE_WAY, Curve, average, subtract
-from paribus.reports.tables.html import capitalize
+from paribus.reports.tables.html import capitalize, render_page
 from paribus.reports.tables.notes import REVISED
-from paribus.reports.tables.schema import Band, ClaimRow, ContrastRow, Table
+from paribus.reports.tables.schema import ClaimRow, ContrastRow, Table
 from paribus.sweeps.control import describe_changes
 from paribus.sweeps.sweep import TRIAL
-from paribus.verdict.metrics import in_points, is_score, lower_is_better
+from paribus.verdict.metrics import is_score, lower_is_better
 
 _LEAST = 2  # points of a curve
-
-
-class ScaleEffect(NamedTuple):
-    """A contrast at one scale."""
-
-    effect: str
-    verdict: str
-    n: int
-
-
-class LadderRow(NamedTuple):
-    """A contrast at every scale, {scale: its effect}."""
-
-    pair: str
-    column: str
-    cells: Mapping[str, ScaleEffect]
-
-
-class RunPair(NamedTuple):
-    """The values of both arms with one seed, and the effect, which is positive if the first arm is better."""
-
-    seed: int
-    first: str
-    second: str
-    effect: str
-
-
-class ContrastPart(NamedTuple):
-    """A contrast in prose and the runs behind it; `margin`: with its unit, empty if there is none."""
-
-    row: ContrastRow
-    effect: Effect
-    margin: str
-    runs: Sequence[RunPair]
-
-
-class ScalePart(NamedTuple):
-    """A claim at one scale.
-
-    `said`: the verdict in words; `notes`: of its table, if the sweep file has changed; `cost`: of its arms; `more`: the
-    command that also measures its tasks during pre-training; `changes`: how its arms differ from the baseline.
-    """
-
-    entry: Entry
-    claim: ClaimRow
-    said: str
-    notes: Sequence[str]
-    cost: str
-    more: str
-    changes: Sequence[str]
-    contrasts: Sequence[ContrastPart]
 
 
 def render_claim_page(line: ClaimLine, entries: Sequence[Entry]) -> bytes:
@@ -84,6 +38,15 @@ def render_claim_page(line: ClaimLine, entries: Sequence[Entry]) -> bytes:
     ladders = [ladder for ladder in build_ladders(tables) if ladder.claim == line.claim.text]
     stability = STABILITY[rate_stability([claim.verdict for _, claim in line.entries])] if line.entries else ""
     runs = [f"paribus run {line.sweep.path.stem} scale={one}" for one in scales if one != TRIAL] if line.sweep else []
+    # the contrasts of all scales, each with its effect at the scales that measured it
+    cells: dict[tuple[str, ...], dict[str, Any]] = {}
+    last = {entry.scale: claim for entry, claim in line.entries}
+    for entry, claim in line.entries:
+        for row in claim.contrasts:
+            effects = cells.setdefault((row.arm, row.relation, row.versus, row.column), {})
+            if row.difference is not None and claim is last[entry.scale]:
+                shown = {"effect": format_effect(entry.table, row), "verdict": row.verdict, "n": row.n}
+                effects.setdefault(entry.scale, shown)
     return render_page(
         "claim.html",
         line.place,
@@ -91,8 +54,8 @@ def render_claim_page(line: ClaimLine, entries: Sequence[Entry]) -> bytes:
         line=line,
         owner=capitalize(line.owner),
         scales=scales,
-        verdicts={entry.scale: claim for entry, claim in line.entries},
-        rows=_list_rows(line),
+        verdicts=last,
+        rows=[{"pair": " ".join(pair), "column": column, "cells": each} for (*pair, column), each in cells.items()],
         interval=INTERVAL,
         stability=stability,
         ladders=[draw_ladder(ladder, scales) for ladder in ladders],
@@ -102,61 +65,43 @@ def render_claim_page(line: ClaimLine, entries: Sequence[Entry]) -> bytes:
     )
 
 
-def _list_rows(line: ClaimLine) -> list[LadderRow]:
-    """The contrasts of all scales, each with its effect at the scales that measured it."""
-    cells: dict[tuple[str, str], dict[str, ScaleEffect]] = {
-        (_name_pair(row), row.column): {} for _, claim in line.entries for row in claim.contrasts
-    }
-    for scale, (entry, claim) in {entry.scale: (entry, claim) for entry, claim in line.entries}.items():
-        for row in claim.contrasts:
-            if row.difference is not None:
-                effect = ScaleEffect(format_effect(entry.table, row), row.verdict, row.n)
-                cells[_name_pair(row), row.column].setdefault(scale, effect)
-    return [LadderRow(pair, column, effects) for (pair, column), effects in cells.items()]
-
-
-def _name_pair(row: ContrastRow) -> str:
-    return f"{row.arm} {row.relation} {row.versus}"
-
-
-def _describe_scale(entry: Entry, claim: ClaimRow) -> ScalePart:
+def _describe_scale(entry: Entry, claim: ClaimRow) -> dict[str, Any]:
+    """A claim at one scale, with its contrasts in prose and the runs behind them."""
     table = entry.table
     arms = dict.fromkeys(arm for row in claim.contrasts for arm in (row.arm, row.versus))
     changes = {arm: "; ".join(describe_changes(table.audit.differences.get(arm, {}))) for arm in arms}
-    return ScalePart(
-        entry,
-        claim,
-        said=say_claim(table, claim),
-        notes=[note for note in table.notes if note.startswith(REVISED)],
-        cost=describe_cost(record for record in entry.records if record.arm in arms) or NO_COST,
-        more=suggest_points(entry, claim),
-        changes=[f"{arm}: {change}" for arm, change in changes.items() if change],
-        contrasts=[
-            ContrastPart(row, describe_effect(table, row), _format_margin(table, row), _pair_runs(table, row))
-            for row in claim.contrasts
-            if row.difference is not None
-        ],
-    )
+    contrasts = []
+    for row in claim.contrasts:
+        if row.difference is not None:
+            size, unit = f"{row.margin * table.about[row.column].factor:g}", name_unit(row.column)
+            margin = f"{size} {unit.removesuffix('s') if size == '1' else unit}".rstrip() if row.margin else ""
+            runs = _pair_runs(table, row)
+            contrasts.append({"row": row, "effect": describe_effect(table, row), "margin": margin, "runs": runs})
+    return {
+        "entry": entry,
+        "claim": claim,
+        "said": say_claim(table, claim),
+        "notes": [note for note in table.notes if note.startswith(REVISED)],
+        "cost": describe_cost(record for record in entry.records if record.arm in arms) or NO_COST,
+        "more": suggest_points(entry, claim),
+        "changes": [f"{arm}: {change}" for arm, change in changes.items() if change],
+        "contrasts": contrasts,
+    }
 
 
-def _format_margin(table: Table, row: ContrastRow) -> str:
-    size, unit = f"{row.margin * table.about[row.column].factor:g}", name_unit(row.column)
-    return f"{size} {unit.removesuffix('s') if size == '1' else unit}".rstrip() if row.margin else ""
-
-
-def _pair_runs(table: Table, row: ContrastRow) -> list[RunPair]:
-    """Both arms' values with each seed that both have."""
+def _pair_runs(table: Table, row: ContrastRow) -> list[dict[str, Any]]:
+    """Both arms' values with each seed that both have, and the effect, positive if the first arm is better."""
     arms = {arm.name: arm for arm in table.arms}
     cells = [arms[name].metrics.get(row.column) if name in arms else None for name in (row.arm, row.versus)]
     first, second = (dict(zip(cell.seeds, cell.values, strict=False)) if cell else {} for cell in cells)
     turn = -1.0 if lower_is_better(row.column) else 1.0
     return [
-        RunPair(
-            seed,
-            format_number(table, row.column, first[seed], 1),
-            format_number(table, row.column, second[seed], 1),
-            format_number(table, row.column, turn * (first[seed] - second[seed]), 1, sign=True),
-        )
+        {
+            "seed": seed,
+            "first": format_number(table, row.column, first[seed], 1),
+            "second": format_number(table, row.column, second[seed], 1),
+            "effect": format_number(table, row.column, turn * (first[seed] - second[seed]), 1, sign=True),
+        }
         for seed in first
         if seed in second
     ]
@@ -166,10 +111,21 @@ def draw_tokens(entry: Entry, claim: ClaimRow) -> list[Panel]:
     """A panel for each contrast whose column was measured during training: the paired effect with its interval."""
     panels = []
     for row in claim.contrasts:
-        band = _measure_on_the_way(entry, row)
+        # the effect against tokens over the seeds that both arms have, in the unit that the column is read in
+        factor = entry.table.about[row.column].factor
+        turn = factor * (-1.0 if lower_is_better(row.column) else 1.0)
+        curves: dict[str, dict[int, Curve]] = {row.arm: {}, row.versus: {}}  # {arm: {seed: curve}}
+        for (arm, seed), measured in entry.curves.items():
+            curve = measured.get(f"{HELD_OUT}{row.column}") or measured.get(f"{row.column}{ON_THE_WAY}")
+            if arm in curves and curve is not None:
+                curves[arm][seed] = curve
+        first, second = curves[row.arm], curves[row.versus]
+        pairs = [subtract(first[seed], second[seed]) for seed in first if seed in second]
+        effects = [Curve(pair.tokens, [value * turn for value in pair.values]) for pair in pairs if pair.tokens]
+        band = average(effects) if effects else None
         if band is None or len(band.tokens) < _LEAST:
             continue
-        unit, margin = name_unit(row.column), row.margin * (100.0 if in_points(row.column) else 1.0)
+        unit, margin = name_unit(row.column), row.margin * factor
         title = f"{row.column} at {entry.scale} scale{f' ({unit})' if unit else ''}"
         name = f"n={band.n}, {'each seed' if band.runs else '95% interval'}"
         below = f"{row.arm} against {row.versus}; up: the first is better"
@@ -186,17 +142,3 @@ def suggest_points(entry: Entry, claim: ClaimRow) -> str:
         return ""
     name = entry.sweep.path.stem
     return f"paribus run {name} scale={entry.scale} study={name}_over_tokens evaluation.task_points=3"
-
-
-def _measure_on_the_way(entry: Entry, row: ContrastRow) -> Band | None:
-    """The effect against tokens over the seeds that both arms have, in the unit that the column is read in."""
-    unit = (100.0 if in_points(row.column) else 1.0) * (-1.0 if lower_is_better(row.column) else 1.0)
-    curves: dict[str, dict[int, Curve]] = {row.arm: {}, row.versus: {}}  # {arm: {seed: curve}}
-    for (arm, seed), measured in entry.curves.items():
-        curve = measured.get(f"{HELD_OUT}{row.column}") or measured.get(f"{row.column}{ON_THE_WAY}")
-        if arm in curves and curve is not None:
-            curves[arm][seed] = curve
-    first, second = curves[row.arm], curves[row.versus]
-    pairs = [subtract(first[seed], second[seed]) for seed in first if seed in second]
-    effects = [Curve(pair.tokens, [value * unit for value in pair.values]) for pair in pairs if pair.tokens]
-    return average(effects) if effects else None

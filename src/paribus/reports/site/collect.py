@@ -13,7 +13,7 @@ from paribus.core.errors import UserError
 from paribus.core.files import is_name
 from paribus.core.jsonable import from_json
 from paribus.reports.audit import TABLE, Report, audit_records, find_unfollowed
-from paribus.reports.ladder import SCALES
+from paribus.reports.effects import SCALES
 from paribus.reports.plots import landscape
 from paribus.reports.tables.curves import Curve, read_curves
 from paribus.reports.tables.design import Design, make_design
@@ -144,7 +144,12 @@ def collect(reports: Path, runs: Path, results: Path) -> list[Entry]:
             scale = results / table.scale
             roots = (scale,) if root == results else (runs, scale)
             committed = (scale / table.study / TABLE).is_file()
-            entry = Entry(table, content, path.parent, roots, _find_sweep(table, roots, sweeps), committed)
+            manifest = find_manifest(roots, table.study, table.scale)
+            sweep = next((one for one in sweeps.values() if one.study == table.study), None)
+            if sweep is None and manifest is not None:  # made under another name
+                made = (one for one in sweeps.values() if one.hash(table.scale) == manifest.sweep_hash)
+                sweep = next(made, None)
+            entry = Entry(table, content, path.parent, roots, sweep, committed)
             entries.setdefault((entry.study, entry.scale), entry)
     return sorted(entries.values(), key=lambda entry: entry.order)
 
@@ -189,12 +194,3 @@ def _read_object(path: Path, keys: set[str], verb: str) -> dict[str, Any]:
     except (OSError, ValueError, AttributeError) as error:
         raise UserError(f"{path} cannot be read", f"make it again with `{verb}`, or remove it") from error
     return content
-
-
-def _find_sweep(table: Table, roots: Sequence[Path], sweeps: dict[str, Sweep]) -> Sweep | None:
-    """The sweep of the table's study, or the one that its runs were made from under another name."""
-    named = next((sweep for sweep in sweeps.values() if sweep.study == table.study), None)
-    manifest = find_manifest(roots, table.study, table.scale)
-    if named is not None or manifest is None:
-        return named
-    return next((sweep for sweep in sweeps.values() if sweep.hash(table.scale) == manifest.sweep_hash), None)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from paribus.reports.signed_effects import SignedEffect, measure_in_margins
+from paribus.reports.effects import SignedEffect, measure_in_margins
 from paribus.reports.site.claims import INTERVAL, ClaimLine, format_effect
 from paribus.reports.tables.schema import ContrastRow, Table
 from paribus.verdict.metrics import MEAN
@@ -59,65 +59,8 @@ class Axis(NamedTuple):
         return [tick for tick in both if self.low <= tick <= self.high]
 
 
-class TickNumber(NamedTuple):
-    """The number of a tick, at a percent of the axis; those that are no `power` of ten are hidden on a narrow page."""
-
-    text: str
-    at: float
-    power: bool
-
-
-class ForestRow(NamedTuple):
-    """A contrast as it is drawn; places are in percent of the axis.
-
-    `size`: the effect with unit and interval; `signs` refer to the key; `said`: verdict and reason; `zone`: where the
-    interval would reproduce the claim; `paper`: the paper's effect.
-    """
-
-    line: ClaimLine
-    scale: str
-    contrast: ContrastRow
-    among: bool
-    size: str
-    signs: str
-    said: str
-    zone: tuple[float, float]
-    interval: tuple[float, float] | None
-    effect: float
-    paper: float | None
-
-
-class ForestGroup(NamedTuple):
-    """Contrasts whose claims say the same, the largest effect first; `needs`: what such a claim needs."""
-
-    name: str
-    needs: str
-    rows: Sequence[ForestRow]
-
-
-class Forest(NamedTuple):
-    """A plot with its key.
-
-    `words`: its verdicts; `interval`: what the bars are; `has_paper`, `has_bare`, `has_below`: whether it has an effect
-    of a paper, a contrast without a margin, and one below a linear model; `ticks` and `zero`: in percent of the axis;
-    `folded`: whether it opens at a click.
-    """
-
-    title: str
-    folded: bool
-    words: Sequence[str]
-    interval: str
-    has_paper: bool
-    has_bare: bool
-    has_below: bool
-    ticks: Sequence[float]
-    numbers: Sequence[TickNumber]
-    zero: float
-    groups: Sequence[ForestGroup]
-
-
-def make_forests(lines: Sequence[ClaimLine]) -> list[Forest]:
-    """A plot of every contrast with a number, at each scale.
+def make_forests(lines: Sequence[ClaimLine]) -> list[dict[str, Any]]:
+    """A plot of every contrast with a number, at each scale, as forest.html draws it.
 
     Contrasts that are undecided for another reason than too few seeds are folded away, unless there are no others.
     """
@@ -147,30 +90,36 @@ def list_contrasts(lines: Sequence[ClaimLine]) -> list[DrawnContrast]:
     return drawn
 
 
-def _make_forest(contrasts: Sequence[DrawnContrast], title: str, folded: bool = False) -> Forest:
+def _make_forest(contrasts: Sequence[DrawnContrast], title: str, folded: bool = False) -> dict[str, Any]:
+    """A plot with its key; `folded`: whether it opens at a click; all places are in percent of the axis."""
     ends = [end for one in contrasts for end in one.effect if end is not None]
     axis = Axis(min(-3.0, *ends) * 1.15, max(3.0, *ends) * 1.15)
     compared = [one for one in contrasts if not one.line.of_twins]
     groups = [(words, [one for one in compared if one.row.relation == sign]) for sign, words in _GROUPS.items()]
     groups.append((_TWINS, [one for one in contrasts if one.line.of_twins]))
     shown = {one.row.verdict for one in contrasts}
-    return Forest(
-        title=title,
-        folded=folded,
-        words=[word.name for word in WORDS.all() if word.name in shown and word.name != NOT_RUN],
-        interval=INTERVAL,
-        has_paper=any(one.effect.published is not None for one in contrasts),
-        has_bare=any(not one.row.margin for one in contrasts),
-        has_below=any(one.below for one in contrasts),
-        ticks=[axis(tick) for tick in axis.list_ticks()],
-        numbers=[TickNumber(f"{tick:g}", axis(tick), _is_power(tick)) for tick in axis.list_named()],
-        zero=axis(0.0),
-        groups=[
-            ForestGroup(*words, [_make_row(one, axis) for one in sorted(group, key=lambda one: -one.effect.effect)])
-            for words, group in groups
+    return {
+        "title": title,
+        "folded": folded,
+        "words": [word.name for word in WORDS.all() if word.name in shown and word.name != NOT_RUN],
+        "interval": INTERVAL,
+        "has_paper": any(one.effect.published is not None for one in contrasts),
+        "has_bare": any(not one.row.margin for one in contrasts),
+        "has_below": any(one.below for one in contrasts),
+        "ticks": [axis(tick) for tick in axis.list_ticks()],
+        # those that are no power of ten are hidden on a narrow page
+        "numbers": [{"text": f"{tick:g}", "at": axis(tick), "power": _is_power(tick)} for tick in axis.list_named()],
+        "zero": axis(0.0),
+        "groups": [
+            {
+                "name": name,
+                "needs": needs,
+                "rows": [_make_row(one, axis) for one in sorted(group, key=lambda one: -one.effect.effect)],
+            }
+            for (name, needs), group in groups
             if group
         ],
-    )
+    }
 
 
 def _is_power(tick: float) -> bool:
@@ -178,20 +127,21 @@ def _is_power(tick: float) -> bool:
     return f"{abs(tick):g}".strip("0") in ("", "1")
 
 
-def _make_row(one: DrawnContrast, axis: Axis) -> ForestRow:
+def _make_row(one: DrawnContrast, axis: Axis) -> dict[str, Any]:
+    """A contrast as it is drawn; `zone`: where the interval would reproduce the claim; `signs` refer to the key."""
     row, effect, margin = one.row, one.effect, 1.0 if one.row.margin else 0.0
     low = {">": 0.0, "> by": margin, ">=": -margin, "~": -margin}[row.relation]
     high = axis(margin) if row.relation == "~" else 100.0
-    return ForestRow(
-        line=one.line,
-        scale=one.table.scale,
-        contrast=row,
-        among=one.among,
-        size=format_effect(one.table, row),
-        signs="*" * (not row.margin) + "†" * one.below,
-        said=row.verdict + (f": {row.reason}" if row.reason else ""),
-        zone=(axis(low), high),
-        interval=None if effect.low is None or effect.high is None else (axis(effect.low), axis(effect.high)),
-        effect=axis(effect.effect),
-        paper=None if effect.published is None else axis(effect.published),
-    )
+    return {
+        "line": one.line,
+        "scale": one.table.scale,
+        "contrast": row,
+        "among": one.among,
+        "size": format_effect(one.table, row),
+        "signs": "*" * (not row.margin) + "†" * one.below,
+        "said": row.verdict + (f": {row.reason}" if row.reason else ""),
+        "zone": (axis(low), high),
+        "interval": None if effect.low is None or effect.high is None else (axis(effect.low), axis(effect.high)),
+        "effect": axis(effect.effect),
+        "paper": None if effect.published is None else axis(effect.published),
+    }

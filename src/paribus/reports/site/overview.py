@@ -1,40 +1,125 @@
-"""All claims at once: the matrix of claims and scales, and every measured claim as a Markdown page."""
+"""The pages of all claims: the first page, the matrix of claims and scales, and every measured claim in Markdown."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any
 
-from paribus.reports.rendering import render, render_page
+from paribus.reports.effects import rate_stability
 from paribus.reports.site.claims import (
+    CLAIMED,
     INTERVAL,
+    NO_COST,
     ClaimLine,
+    add_hours,
+    describe_cost,
     describe_effects,
+    describe_tuning,
     find_weakest,
     format_effect,
+    format_hours,
     list_scales,
     tell_below,
 )
 from paribus.reports.site.collect import Entry
-from paribus.reports.site.cost import describe_cost
+from paribus.reports.site.forest import make_forests
+from paribus.reports.site.searches import Search
 from paribus.reports.tables.blocks import compare_costs
 from paribus.reports.tables.evidence import OLDER
+from paribus.reports.tables.html import render, render_page
 from paribus.reports.tables.notes import REVISED
-from paribus.reports.tables.schema import ClaimRow, ContrastRow
-from paribus.verdict.claims import PAPER
-from paribus.verdict.words import NOT_RUN, WORDS
+from paribus.reports.tables.schema import ClaimRow
+from paribus.verdict.claims import OWNERS, PAPER
+from paribus.verdict.published import ids
+from paribus.verdict.words import NOT_RUN, WORDS, find_word
 
+ABOUT_SCALES = {
+    "test": "seconds, to see that a sweep works",
+    "smoke": "minutes on two cores, too small for most claims",
+    "cpu": "hours on two cores, mostly 2-layer models",
+    "gpu": "a day at most on one GPU",
+    "paper": "the paper's own setting",
+}
+_SAME = {"stable": "stable over scales", "changes": "changes with the scale"}
 Measured = tuple[ClaimLine, Entry, ClaimRow]  # a claim with the largest table that measures it
 
 
-class ScaleCell(NamedTuple):
-    """A claim at a scale, with the contrast that favors it least and its effect, if there is any."""
+def render_index(entries: Sequence[Entry], lines: Sequence[ClaimLine], searches: Sequence[Search]) -> bytes:
+    """The page at index.html."""
+    ran = sorted((line for line in lines if line.measured), key=lambda line: line.measured[-1][0].committed)
+    yours = [entry for entry in entries if not entry.committed]
+    scales = [one for one in reversed(list_scales(entries)) if any(entry.scale == one for entry in entries)]
+    claimed = [line for line in lines if not line.of_twins]
+    # sentences on decided claims whose verdict a linear model qualifies, for each scale, and on identical arms
+    asides = []
+    for scale in scales:
+        judged = (pair for line in lines if not line.of_twins for pair in line.entries)
+        asides.append(tell_below([claim for entry, claim in judged if entry.scale == scale], scale))
+    twins = Counter(claim.verdict for line in lines if line.of_twins for _, claim in line.entries)
+    counts = "; ".join(f"{count} {verdict}" for verdict, count in sorted(twins.items()))
+    asides.append(f"Not counted: A/A tests of two identical arms ({counts})." if twins else "")
+    return render_page(
+        "index.html",
+        "index.html",
+        "Paribus: claims and verdicts",
+        scales={scale: ABOUT_SCALES[scale] for scale in scales if scale in ABOUT_SCALES},
+        your_tables=yours,
+        only_yours=len(yours) == len(entries),
+        words=[word.name for word in WORDS.all() if word.name != NOT_RUN],
+        counts=[_count_verdicts(scale, claimed, entries) for scale in scales],
+        claimed=CLAIMED,
+        asides=[aside for aside in asides if aside],
+        forests=make_forests(lines),
+        filters={
+            "verdict": ("every verdict", [word.name for word in WORDS.all()]),
+            "scale": ("every scale", list_scales(entries)),
+            "paper": ("every paper", sorted({line.authors for line in lines})),
+            "whose": ("whoever's claim", [*OWNERS, CLAIMED]),
+        },
+        ran=[_describe_measured(line) for line in ran],
+        waiting=[line for line in lines if not line.measured],
+        papers=len(ids()) - len({entry.table.paper.table for entry in entries if entry.table.paper}),
+        searches=searches,
+    )
 
-    claim: ClaimRow
-    weakest: ContrastRow | None
-    effect: str
+
+def _count_verdicts(scale: str, lines: Sequence[ClaimLine], entries: Sequence[Entry]) -> dict[str, Any]:
+    """A scale's verdicts, {word: how many claims}, and what its runs cost; a cost that is not on record is empty."""
+    verdicts = [claim.verdict for line in lines for entry, claim in line.entries if entry.scale == scale]
+    records = [record for entry in entries if entry.scale == scale for record in entry.records]
+    hours = add_hours(records)
+    decided = sum(find_word(verdict).decides for verdict in verdicts)
+    each = format_hours({unit: value / decided for unit, value in hours.items()}) if decided else ""
+    return {
+        "scale": scale,
+        "verdicts": Counter(verdicts),
+        "trained": format_hours(hours),
+        "trained_per_claim": each,
+        "tuned": describe_tuning(records),
+    }
+
+
+def _describe_measured(line: ClaimLine) -> dict[str, Any]:
+    """A claim at the largest scale at which it was measured.
+
+    `weakest`: the effect in margins that favors it least, to sort by; `stability`: empty if fewer than two scales
+    decide.
+    """
+    entry, claim = line.measured[-1]
+    arms = {arm for row in claim.contrasts for arm in (row.arm, row.versus)}
+    cost = describe_cost(record for record in entry.records if record.arm in arms)
+    weakest = find_weakest(claim)
+    return {
+        "line": line,
+        "entry": entry,
+        "claim": claim,
+        "effects": describe_effects(entry.table, claim),
+        "weakest": f"{weakest[1]:.6g}" if weakest else "",
+        "stability": _SAME.get(rate_stability([one.verdict for _, one in line.entries]), ""),
+        "cost": cost or NO_COST,
+    }
 
 
 def render_scales(entries: Sequence[Entry], lines: Sequence[ClaimLine]) -> bytes:
@@ -46,7 +131,7 @@ def render_scales(entries: Sequence[Entry], lines: Sequence[ClaimLine]) -> bytes
         for entry, claim in line.entries:
             weakest, _ = find_weakest(claim) or (None, 0.0)
             effect = "" if weakest is None else format_effect(entry.table, weakest)
-            cells[entry.scale] = ScaleCell(claim, weakest, effect)
+            cells[entry.scale] = {"claim": claim, "weakest": weakest, "effect": effect}
         if cells:
             rows.append((line, cells))
     return render_page(

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 
 from paribus.core.console import progress, say
 from paribus.core.errors import UserError
-from paribus.reports.site.arm_page import list_records, name_record, render_arm
+from paribus.reports.audit import IN_ORDER
+from paribus.reports.plots.panel import TableView
+from paribus.reports.site.arm_page import Samples, find_cache, list_records, name_record, render_arm
 from paribus.reports.site.claim_page import render_claim_page
-from paribus.reports.site.claims import make_lines
+from paribus.reports.site.claims import describe_cost, make_lines
 from paribus.reports.site.collect import Entry, collect, find_untabled, load_sweeps
-from paribus.reports.site.index import render_index
-from paribus.reports.site.overview import render_overview, render_scales
-from paribus.reports.site.published import render_atlas
-from paribus.reports.site.samples import Samples, find_cache
+from paribus.reports.site.overview import render_index, render_overview, render_scales
 from paribus.reports.site.searches import Search, find_searches, render_search_page
-from paribus.reports.site.table_page import count_runs, render_table_page
+from paribus.reports.tables.blocks import NONE, Block, CellText
 from paribus.reports.tables.files import render_texts, write_files
-from paribus.reports.tables.html import make_style
+from paribus.reports.tables.html import make_parts, make_style, render_page
+from paribus.sweeps.sweep import SCRATCH, Sweep
 from paribus.sweeps.sweep_file import names
+from paribus.verdict.published import ids, numbers, row_flags, table
 
 
 def write_site(site: Path, reports: Path, runs: Path, results: Path, examples: int, cache: Path | None) -> None:
@@ -50,18 +51,13 @@ def write_site(site: Path, reports: Path, runs: Path, results: Path, examples: i
     say(f"written to {site}: {count} files, {size / 1e6:.1f} MB, {len(entries)} tables; open {site / 'index.html'}")
 
 
-def read_assets() -> dict[str, bytes]:
-    """{path in the site: content} of styles and scripts."""
-    folder = files("paribus.reports.site") / "assets"
-    assets = {f"assets/{name}": (folder / name).read_bytes() for name in ("site.css", "site.js", "theme.js")}
-    return {**assets, "assets/table.css": make_style().encode()}
-
-
 def render_pages(entries: Sequence[Entry], searches: Sequence[Search], samples: Samples) -> Iterator[tuple[str, bytes]]:
     """(path, content) of every file of the site."""
     sweeps = load_sweeps()
     lines = make_lines(entries, sweeps)
-    yield from read_assets().items()
+    for name in ("site.css", "site.js", "theme.js"):
+        yield f"assets/{name}", (files("paribus.reports.site") / "assets" / name).read_bytes()
+    yield "assets/table.css", make_style().encode()
     yield "index.html", render_index(entries, lines, searches)
     yield "claims.md", render_overview(lines)
     yield "scales.html", render_scales(entries, lines)
@@ -81,3 +77,110 @@ def render_pages(entries: Sequence[Entry], searches: Sequence[Search], samples: 
             yield f"{entry.place}/{arm}.html", render_arm(entry, arm, samples.draw(entry, arm))
             for seed, content in list_records(entry, arm).items():
                 yield f"{entry.place}/{name_record(arm, seed)}", content
+
+
+def render_table_page(
+    entry: Entry, siblings: Sequence[Entry], places: Mapping[str, str], arms: Sequence[str], files: Sequence[str]
+) -> bytes:
+    """The page at <study>/<scale>/index.html.
+
+    Args:
+        siblings: all tables of the study; places: {claim: its page}.
+        arms: those that have a page; files: names of the files beside this page.
+    """
+
+    def link(cell: CellText) -> str | None:
+        if cell.paper is not None:
+            return f"../../published/{cell.paper}.html"
+        return f"{cell.arm}.html" if cell.arm in arms and cell.text != NONE else None
+
+    report = entry.report
+    return render_page(
+        "table.html",
+        f"{entry.place}/index.html",
+        entry.table.label,
+        entry=entry,
+        siblings=siblings,
+        parts=make_parts(TableView(entry.table, [one.table for one in siblings], entry.landscape), places, link),
+        arms=arms,
+        cost=describe_cost(entry.finished),
+        command=write_command(entry),
+        findings=list_findings(entry),
+        sections=report.sections if report else [],
+        files=files,
+    )
+
+
+def write_command(entry: Entry) -> str:
+    """The commands that build the table again."""
+    name = entry.sweep.path.stem if entry.sweep else entry.study
+    overrides = list(entry.manifest.overrides) if entry.manifest else []
+    renamed = [] if entry.sweep is None or entry.sweep.study == entry.study else [f"study={entry.study}"]
+    run = " ".join(["paribus run", name, f"scale={entry.scale}", *renamed, *overrides])
+    return "\n".join([run, " ".join(["paribus table", name, f"scale={entry.scale}", *renamed])])
+
+
+def list_findings(entry: Entry) -> list[str]:
+    """Whether the table follows from its records, then what their audit found; each line says whether all is well."""
+    try:
+        odd, count = entry.check()
+        lines = [f"✗ {line}" for line in odd] or [f"✓ all {count} numbers of the table match the records"]
+    except UserError as error:
+        lines = [f"✗ {error}"]
+    if entry.report:
+        lines += [f"✗ {finding}" for finding in entry.report.findings] or [IN_ORDER]
+    return lines
+
+
+def count_runs(entry: Entry) -> Mapping[str, int]:
+    """{arm: number of records}, the model from scratch included."""
+    names = [*(arm.name for arm in entry.table.arms), SCRATCH]
+    counts = {name: sum(record.arm == name for record in entry.records) for name in names}
+    return {name: count for name, count in counts.items() if count}
+
+
+def render_atlas(entries: Sequence[Entry], sweeps: Mapping[str, Sweep]) -> Iterator[tuple[str, bytes]]:
+    """(path, content) of the list and of each published table."""
+    made = {entry.table.paper.table for entry in entries if entry.table.paper}
+    listed = []  # (table, its authors, the words that a search looks through, our tables of it)
+    for paper in map(table, ids()):
+        text = " ".join([paper.id, paper.paper, paper.source, paper.claim, *paper.flags]).lower()
+        listed.append((paper, paper.authors_year.partition(" (")[0], text, _list_uses(paper.id, entries, sweeps)))
+    path = "published/index.html"
+    yield (
+        path,
+        render_page(
+            "published_index.html",
+            path,
+            "Published tables",
+            papers=sorted({authors for _, authors, _, _ in listed}),
+            here=[one for one in listed if one[0].id in made],
+            others=[one for one in listed if one[0].id not in made],
+        ),
+    )
+    for paper, _, _, uses in listed:
+        path = f"published/{paper.id}.html"
+        header, rows, left = numbers(paper)
+        flags = [f"Flag: {flag}" for flag in paper.flags] or ["No flag on the table as a whole."]
+        page = render_page(
+            "published.html",
+            path,
+            f"{paper.id}: {paper.paper}",
+            table=paper,
+            block=Block(paper.id, header, [[CellText(text) for text in row] for row in rows], [], left),
+            row_flags=[f"[{at}] {flag}" for at, flag in enumerate(row_flags(paper), 1)],
+            sources=[*flags, *(f"Read in: {place}" for place in paper.verified)],
+            uses=uses,
+        )
+        yield path, page
+
+
+def _list_uses(name: str, entries: Sequence[Entry], sweeps: Mapping[str, Sweep]) -> list[dict[str, str]]:
+    """Our tables of a published one, below the folder of its page, then the sweeps that have none."""
+    made = [entry for entry in entries if entry.table.paper and entry.table.paper.table == name]
+    studies = {entry.study for entry in made}
+    waiting = [s.study for s in sweeps.values() if s.published.get("table") == name and s.study not in studies]
+    return [
+        *({"text": f"{each.study} at {each.scale} scale", "place": f"../{each.place}/index.html"} for each in made),
+        *({"text": f"{study} (not run)", "place": ""} for study in sorted(waiting)),
+    ]

@@ -8,7 +8,7 @@ from string import ascii_lowercase
 from typing import NamedTuple
 
 from paribus.core.files import at_scale
-from paribus.reports.tables.budgets import BUDGETS
+from paribus.reports.tables.evidence import BUDGETS
 from paribus.reports.tables.schema import (
     RUNS,
     TUNINGS,
@@ -16,7 +16,6 @@ from paribus.reports.tables.schema import (
     ArmRow,
     Cell,
     ClaimRow,
-    Difference,
     OwnLoss,
     Table,
 )
@@ -47,7 +46,7 @@ _ALIKE = 0.05  # of the logarithm of a ratio of FLOPs
 _COSTS = (("FLOPs", "flops"), ("predictions", "predicted_tokens"))  # what verdicts compare arms by
 
 
-class Text(NamedTuple):
+class CellText(NamedTuple):
     """The text of a cell; `best`: set in bold; `arm`, `paper`: whose runs, and which published table, it is from."""
 
     text: str
@@ -61,7 +60,7 @@ class Block(NamedTuple):
 
     heading: str
     header: list[str]
-    lines: list[list[Text]]
+    lines: list[list[CellText]]
     below: list[str]
     left: int = 1  # columns of words, set flush left
     last: int = 0  # columns of words at the end, which a page may wrap
@@ -94,11 +93,6 @@ def format_heading(table: Table, column: str) -> str:
     """`sst2/accuracy ↑`, with a mark if the column decides no claim."""
     about = table.about[column]
     return f"{column} {'↑' if about.higher_is_better else '↓'}" + ("" if about.decides else " †")
-
-
-def format_absent(column: str) -> str:
-    """`sst2/accuracy ↑` of a column that was not run."""
-    return f"{column} {'↓' if lower_is_better(column) else '↑'}"
 
 
 def format_p(p: float | None) -> str:
@@ -152,20 +146,20 @@ def make_results(table: Table) -> Block:
         if column in table.beside:
             header.append(f"paper: {table.beside[column]}")
     for column, metric in table.absent.items():
-        header += [format_absent(column), f"paper: {metric}"]
+        header += [f"{column} {'↓' if lower_is_better(column) else '↑'}", f"paper: {metric}"]
     other_metrics = table.paper.own if table.paper else ()
     header += [f"paper: {metric}" for metric in other_metrics]
     rows: tuple[ArmRow | AnchorRow, ...] = (*table.arms, *table.anchors)
     lines = []
     for row in rows:
         arm = find_source(row)
-        line = [Text(format_name(table, row), arm=arm), Text(NONE if row.n is None else str(row.n), arm=arm)]
+        line = [CellText(format_name(table, row), arm=arm), CellText(NONE if row.n is None else str(row.n), arm=arm)]
         for column in table.columns:
             line.append(_make_cell(table, row, column)._replace(arm=arm))
             if column in table.beside:
                 line.append(_make_printed(table, row, table.beside[column]))
         for metric in table.absent.values():
-            line += [Text(ABSENT if isinstance(row, ArmRow) else NONE), _make_printed(table, row, metric)]
+            line += [CellText(ABSENT if isinstance(row, ArmRow) else NONE), _make_printed(table, row, metric)]
         lines.append(line + [_make_printed(table, row, metric) for metric in other_metrics])
     return Block(f"Results{at_scale(table.scale)}", header, lines, _describe_results(table))
 
@@ -198,23 +192,25 @@ def _describe_results(table: Table) -> list[str]:
     return below
 
 
-def _make_cell(table: Table, row: ArmRow | AnchorRow, column: str) -> Text:
+def _make_cell(table: Table, row: ArmRow | AnchorRow, column: str) -> CellText:
     """`mean (sd) [95% interval]`, with n if it is not that of the row."""
     cell = row.metrics.get(column)
     if cell is None:
-        return Text(NONE)
+        return CellText(NONE)
     text = format_number(table, column, cell.mean)
     if isinstance(cell, Cell):
         text += f" ({format_number(table, column, cell.sd)})" if cell.sd is not None else ""
         text += format_interval(table, column, cell.ci_low, cell.ci_high)
         text += "" if len(cell.values) == row.n else f" n={len(cell.values)}"
-    return Text(text, isinstance(row, ArmRow) and column in row.best)
+    return CellText(text, isinstance(row, ArmRow) and column in row.best)
 
 
-def _make_printed(table: Table, row: ArmRow | AnchorRow, metric: str) -> Text:
+def _make_printed(table: Table, row: ArmRow | AnchorRow, metric: str) -> CellText:
     """The paper's number in the row of an arm."""
     printed = row.published.get(metric) if isinstance(row, ArmRow) else None
-    return Text(NONE) if printed is None or table.paper is None else Text(printed.shown, paper=table.paper.table)
+    return (
+        CellText(NONE) if printed is None or table.paper is None else CellText(printed.shown, paper=table.paper.table)
+    )
 
 
 def find_source(row: ArmRow | AnchorRow) -> str | None:
@@ -236,9 +232,18 @@ def format_name(table: Table, row: ArmRow | AnchorRow) -> str:
 def _make_differences(table: Table) -> Block:
     lines = []
     for arm in table.arms:
+        texts = [arm.name]
+        for column in table.columns:
+            paired = arm.versus_baseline.get(column)
+            if paired is None:
+                texts.append(NONE)
+                continue
+            difference = format_number(table, column, paired.difference, 1, sign=True)
+            interval = format_interval(table, column, paired.ci_low, paired.ci_high, 1)
+            p = "" if paired.p is None else f" p={format_p(paired.p)}".replace("=<", "<")
+            texts.append(f"{difference}{interval}{p} n={paired.n_text}")
         if arm.versus_baseline:
-            texts = [_format_difference(table, arm.versus_baseline.get(column), column) for column in table.columns]
-            lines.append([Text(text, arm=arm.name) for text in (arm.name, *texts)])
+            lines.append([CellText(text, arm=arm.name) for text in texts])
     differences = [difference for arm in table.arms for difference in arm.versus_baseline.values()]
     below = ["Paired by seed: difference [95% interval], p of the paired t-test against zero (before Holm), n pairs."]
     if not any(difference.counts is None for difference in differences):
@@ -246,15 +251,6 @@ def _make_differences(table: Table) -> Block:
     below += [_UNPAIRED] * any(difference.counts for difference in differences)
     header = [f"arm - {table.baseline}", *(format_heading(table, column) for column in table.columns)]
     return Block("Difference from the baseline", header, lines, below)
-
-
-def _format_difference(table: Table, paired: Difference | None, column: str) -> str:
-    if paired is None:
-        return NONE
-    text = format_number(table, column, paired.difference, 1, sign=True)
-    text += format_interval(table, column, paired.ci_low, paired.ci_high, 1)
-    p = "" if paired.p is None else f" p={format_p(paired.p)}".replace("=<", "<")
-    return f"{text}{p} n={paired.n_text}"
 
 
 def _make_overall(table: Table) -> Block:
@@ -266,7 +262,7 @@ def _make_overall(table: Table) -> Block:
             NONE if one is None else _format_estimate(one.value, one.ci_low, one.ci_high, 100.0)
             for one in (row.mean, row.gain)
         ]
-        lines.append([Text(row.name, arm=row.name), Text(str(row.n), arm=row.name), *map(Text, estimates)])
+        lines.append([CellText(row.name, arm=row.name), CellText(str(row.n), arm=row.name), *map(CellText, estimates)])
     header = ["arm", "n", "mean over tasks ↑", f"gain over {table.baseline}"]
     below = (
         f"Over {', '.join(table.aggregate.columns)}; [95% t interval over n {table.replication}, paired for the gain]."
@@ -300,7 +296,7 @@ def _make_own_losses(table: Table) -> Block:
             _format_span(loss.tokens),
             NONE if loss.fall is None else f"{loss.falling} of {loss.n} ({loss.fall:.2f})",
         ]
-        lines.append([Text(text, arm=names[0] if len(names) == 1 else None) for text in texts])
+        lines.append([CellText(text, arm=names[0] if len(names) == 1 else None) for text in texts])
     header = ["arm", "n", "own loss", "trivial floor", "nats below", "left it", "at step", "tokens", "still falling"]
     held_out = _join_arms(table, [arm.name for arm in table.arms if arm.own and arm.own.held_out])
     written = _join_arms(table, [arm.name for arm in table.arms if arm.own and arm.own.written])
@@ -336,11 +332,11 @@ def _make_orders(table: Table) -> Block:
         if paper is None
         else [
             [
-                Text(row.column),
-                Text(row.metric, paper=paper.table),
-                Text(", ".join(row.arms)),
-                Text(_format_estimate(row.tau, row.ci_low, row.ci_high)),
-                Text(str(row.n)),
+                CellText(row.column),
+                CellText(row.metric, paper=paper.table),
+                CellText(", ".join(row.arms)),
+                CellText(_format_estimate(row.tau, row.ci_low, row.ci_high)),
+                CellText(str(row.n)),
             ]
             for row in paper.orders
         ]
@@ -353,17 +349,8 @@ def _make_orders(table: Table) -> Block:
 def make_evidence(table: Table, claim: ClaimRow) -> Block:
     """The evidence of a claim; with the paper's own difference if it prints one in the same unit."""
     header = [
-        "column",
-        "contrast",
-        "difference",
-        "interval",
-        "level",
-        "margin",
-        "p (zero)",
-        "p of the claim",
-        "n",
-        "verdict",
-    ]
+        "column", "contrast", "difference", "interval", "level", "margin", "p (zero)", "p of the claim", "n", "verdict",
+    ]  # fmt: skip
     lines = []
     for row in claim.contrasts:
         column = row.column
@@ -372,35 +359,30 @@ def make_evidence(table: Table, claim: ClaimRow) -> Block:
             row.pair,
             format_number(table, column, row.difference, 1, sign=True),
             format_interval(table, column, row.ci_low, row.ci_high, 1, space="") or NONE,
-            format_level(row.level),
+            NONE if row.level is None else f"{100.0 * row.level:.4g}%",
             format_number(table, column, row.margin, 1),
             format_p(row.p),
             format_p(row.p_holm),
             row.n_text,
             row.verdict + (f" ({row.reason})" if row.reason else ""),
         ]
-        lines.append([Text(text, arm=row.arm if at in (1, 2, 3, 4) else None) for at, text in enumerate(texts)])
+        lines.append([CellText(text, arm=row.arm if at in (1, 2, 3, 4) else None) for at, text in enumerate(texts)])
     if table.paper and any(row.published is not None for row in claim.contrasts):
         header.insert(5, "the paper's difference")
         for line, row in zip(lines, claim.contrasts, strict=True):
             value = format_number(table, row.column, row.published, sign=True)
-            line.insert(5, Text(value, paper=None if value == NONE else table.paper.table))
+            line.insert(5, CellText(value, paper=None if value == NONE else table.paper.table))
     if any(row.superiority is not None for row in claim.contrasts):
         header[-1:-1] = ["P(better)", "order"]
         for line, row in zip(lines, claim.contrasts, strict=True):
             line[-1:-1] = [
-                Text(NONE if row.superiority is None else f"{row.superiority:.0%}"),
-                Text(NONE if row.order is None else f"{row.order:.2f}"),
+                CellText(NONE if row.superiority is None else f"{row.superiority:.0%}"),
+                CellText(NONE if row.order is None else f"{row.order:.2f}"),
             ]
     unpaired = any(row.counts for row in claim.contrasts)
     below = [_READ.format(test="t-test" if unpaired else "paired t-test"), *[_UNPAIRED] * unpaired]
     below += [_ORDER] * any(row.superiority is not None for row in claim.contrasts)
     return Block(claim.text, header, lines, below, left=2, last=1)
-
-
-def format_level(level: float | None) -> str:
-    """Such as 97.5%."""
-    return NONE if level is None else f"{100.0 * level:.4g}%"
 
 
 def say_claim(table: Table, claim: ClaimRow) -> str:

@@ -1,99 +1,60 @@
-"""The table as data: records in, the content of table.json out. A pure function."""
+"""The table as data: records in, the content of table.json out. `build_table` is a pure function."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import product
-from typing import NamedTuple
+from pathlib import Path
 
-from paribus.core.errors import UserError
-from paribus.reports.tables.budgets import average_budgets, require_equal_budgets
-from paribus.reports.tables.compare import compare_orders, find_context, summarize_tasks
-from paribus.reports.tables.design import Design
-from paribus.reports.tables.evidence import Evidence, gather
+from paribus.reports.tables.claims import Reasons, judge_claims
+from paribus.reports.tables.curves import average_curves, average_effects, collect_curves
+from paribus.reports.tables.design import Design, make_design
+from paribus.reports.tables.evidence import Evidence, average_budgets, gather
+from paribus.reports.tables.facts import find_facts
 from paribus.reports.tables.notes import write_notes
 from paribus.reports.tables.schema import (
     PRETRAININGS,
     RUNS,
     TUNINGS,
     About,
+    Aggregate,
     AnchorRow,
     ArmRow,
     Audit,
     Cell,
-    ClaimRow,
-    ContrastRow,
     Difference,
+    Estimate,
     Level,
     LooksTaken,
+    OrderRow,
+    OverallRow,
     OwnLoss,
     Paper,
     Printed,
     RunRow,
     Table,
-    qualify,
+    Tuned,
 )
+from paribus.runs.manifest import find_manifest
 from paribus.runs.record import Record
-from paribus.sweeps.sweep import SCRATCH
-from paribus.verdict.claims import Claim, Sentence
-from paribus.verdict.contrast import NO_SCRATCH, Contrast
-from paribus.verdict.controls import find_plateau, find_stuck, find_unjudged, is_written
+from paribus.runs.store import find_records
+from paribus.sweeps.sweep import SCRATCH, Sweep
+from paribus.sweeps.tuning import Tuning
+from paribus.verdict.controls import is_written
 from paribus.verdict.metrics import (
-    HELD_OUT,
     MEAN,
-    find_incomparable,
     in_points,
     is_controlled,
     is_task,
     lower_is_better,
 )
 from paribus.verdict.published import PublishedTable
-from paribus.verdict.resampling import stochastic_order, superiority
-from paribus.verdict.ruling import Outcome, Ruling, rule
-from paribus.verdict.statistics import ALPHA, PAIRED, MeanDifference, mean_sd, rounded, summarize
-from paribus.verdict.words import find_word
+from paribus.verdict.resampling import compare_order
+from paribus.verdict.statistics import ALPHA, mean_sd, rounded, summarize
 
-LINEAR = "bag_of_words"  # the anchor that a decided claim names if no arm reaches it
 ANCHORS = {"majority": "majority class"}  # names of anchor rows that are not simply those of the record
-
-Reasons = Mapping[str, str | None]  # {column: why it decides no claim, or None}
-
-
-class Verdicts(NamedTuple):
-    """What was measured, and the verdicts on the claims; `reasons`: of the columns that were measured.
-
-    `design`: with the looks that were taken.
-    """
-
-    design: Design
-    evidence: Evidence
-    reasons: Reasons
-    claims: tuple[ClaimRow, ...]
-
-
-def judge_claims(design: Design, records: Sequence[Record], count_seeds: bool = True) -> Verdicts:
-    """The verdicts on a design's claims. Raises UserError as `build_table`.
-
-    count_seeds: whether to say how many seeds would decide an open claim, which takes most of the time.
-    """
-    claims, paper, evidence = design.parse_claims(), design.find_paper(), gather(design, records)
-    with_looks = design.count_looks(evidence.find_seeds(tuple(design.arms)))
-    if with_looks is not design:
-        design, evidence = with_looks, gather(with_looks, records)
-    if not any(evidence.done(arm) for arm in design.arms):
-        mend = f"run `paribus run {design.study} scale={design.scale}` first"
-        raise UserError(f"no finished run of {design.study} at scale={design.scale}", mend)
-    require_equal_budgets(design, evidence)
-    measured = [column for column in design.columns if any(evidence.values(arm, column) for arm in design.arms)]
-    reasons = {column: find_bar(design, evidence, column, tuple(design.arms)) for column in measured}
-    decisions = _judge_looks(design, evidence, claims, reasons, count_seeds)
-    rows = (
-        _make_claim(design, evidence, paper, claim, contrasts, outcome)
-        for claim, (contrasts, outcome) in zip(claims, decisions, strict=True)
-    )
-    return Verdicts(design, evidence, reasons, tuple(rows))
+REPORTS = Path("reports")
 
 
 def build_table(design: Design, records: Sequence[Record]) -> Table:
@@ -131,22 +92,6 @@ def build_table(design: Design, records: Sequence[Record]) -> Table:
     )
 
 
-def find_bar(
-    design: Design, evidence: Evidence, column: str, arms: Sequence[str], seeds: Sequence[int] | None = None
-) -> str | None:
-    """Why a column decides nothing between these arms over these seeds, or over all of them; or None."""
-    if column not in design.themselves and (why := find_incomparable(column, design.varies)):
-        return why
-    if is_controlled(column):
-        return None if evidence.values(SCRATCH, column) else NO_SCRATCH
-    prefix = next((name for name in HELD_OUT if column.startswith(name)), None)
-    if prefix is None or design.foreign:
-        return None
-    losses = {arm: list(_select(evidence.values(arm, f"{prefix}loss"), seeds).values()) for arm in arms}
-    unigrams = {arm: evidence.anchors(arm, f"{prefix}loss").get("unigram", {}) for arm in arms}
-    return find_plateau(losses, {arm: mean_sd(list(values.values()))[0] for arm, values in unigrams.items() if values})
-
-
 def _make_arm(design: Design, evidence: Evidence, paper: PublishedTable | None, arm: str, reasons: Reasons) -> ArmRow:
     versus_baseline = {}
     for column in reasons if arm != design.baseline else ():
@@ -155,9 +100,10 @@ def _make_arm(design: Design, evidence: Evidence, paper: PublishedTable | None, 
             versus_baseline[column] = Difference(
                 rounded(difference.mean),
                 *difference.interval(),
-                difference.p,
-                difference.n,
-                *_describe_pairing(difference),
+                p=difference.p,
+                n=difference.n,
+                pairing=difference.pairing,
+                counts=difference.both_counts,
             )
     published: dict[str, Printed] = {}
     row = design.published.get("rows", {}).get(arm)
@@ -299,146 +245,61 @@ def _group_alike(anchors: Mapping[str, Mapping[str, Mapping[int, float]]]) -> li
     return groups
 
 
-def _judge_looks(
-    design: Design, evidence: Evidence, claims: Sequence[Claim], reasons: Reasons, count_seeds: bool
-) -> list[tuple[list[Contrast], Outcome]]:
-    """Each claim's contrasts and verdict at the look that decided it, or else at the last one."""
-    looks, most = design.looks, len(design.seeds)
-    decisions: dict[int, tuple[list[Contrast], Outcome]] = {}
-    for n in (None,) if looks is None else range(min(looks.first, most), most + 1):
-        seeds = None if n is None else design.seeds[:n]
-        groups = [_make_contrasts(design, evidence, claim, reasons, seeds) for claim in claims]
-        outcomes = rule(groups, looks, count_seeds and n in (None, most))
-        for at, (group, outcome) in enumerate(zip(groups, outcomes, strict=True)):
-            if at in decisions and find_word(decisions[at][1].verdict).decides:
-                continue
-            early = n is not None and n < most and find_word(outcome.verdict).decides
-            decisions[at] = group, replace(outcome, reason=f"at the look after {n} seeds") if early else outcome
-    return [decisions[at] for at in range(len(claims))]
+def compare_orders(design: Design, evidence: Evidence, paper: PublishedTable) -> list[OrderRow]:
+    """Kendall's tau between both orders of the arms, for each column that the sweep maps to a metric of the paper."""
+    rows = []
+    for column, metric in design.published.get("metrics", {}).items():
+        printed = {arm: paper.row(row).values.get(metric) for arm, row in design.published.get("rows", {}).items()}
+        numbers = {arm: float(value) for arm, value in printed.items() if value is not None}
+        ours = {arm: evidence.values(arm, column) for arm in design.arms}
+        if (order := compare_order(ours, numbers)) is not None:
+            rows.append(OrderRow(column, metric, order.arms, order.n, order.tau, *(order.interval or (None, None))))
+    return rows
 
 
-def _make_claim(
-    design: Design,
-    evidence: Evidence,
-    paper: PublishedTable | None,
-    claim: Claim,
-    contrasts: Sequence[Contrast],
-    outcome: Outcome,
-) -> ClaimRow:
-    sentence = design.sentences.get(claim.text, Sentence())
-    asked = len(design.carrying if claim.columns is None else claim.columns)
-    with_values = [contrast.column for contrast in contrasts if contrast.difference.mean is not None]
-    measured, below = len(set(with_values)), find_below(design, evidence, with_values)
-    rows = (
-        _make_contrast_row(design, evidence, paper, contrast, ruling)
-        for contrast, ruling in zip(contrasts, outcome.rulings, strict=True)
-    )
-    return ClaimRow(
-        claim.text,
-        outcome.verdict,
-        outcome.describe(design.scale, qualify(outcome.verdict, measured, asked, below)),
-        outcome.seeds,
-        outcome.more,
-        tuple(rows),
-        says=sentence.says,
-        whose=sentence.whose,
-        p=None if outcome.p is None else rounded(outcome.p),
-        seeds_range=outcome.range,
-        measured=measured,
-        asked=asked,
-        below=below,
-    )
+def summarize_tasks(design: Design, evidence: Evidence) -> Aggregate | None:
+    """Each arm's mean over all tasks, and its paired difference from the baseline's, with t intervals.
+
+    Over the seeds that have all of them; None if fewer than two tasks have scores in points.
+    """
+    columns = evidence.find_averaged()
+    if len({column.rpartition("/")[0] for column in columns}) < 2:
+        return None
+    rows = []
+    for arm in design.arms:
+        if values := evidence.values(arm, MEAN):
+            _, mean, _, low, high = summarize(list(values.values()))
+            assert mean is not None
+            difference = None if arm == design.baseline else evidence.subtract(arm, design.baseline, MEAN)
+            gain = None
+            if difference is not None and difference.mean is not None:
+                gain = Estimate(rounded(difference.mean), *difference.interval())
+            rows.append(OverallRow(arm, len(values), Estimate(mean, low, high), gain))
+    return Aggregate(columns, tuple(rows))
 
 
-def find_below(design: Design, evidence: Evidence, columns: Sequence[str]) -> tuple[str, ...]:
-    """The columns in which each arm's linear model beats it; of a mean in which it does not, the tasks averaged."""
-
-    def lead(arm: str, column: str, values: Mapping[int, float]) -> float:
-        linear = evidence.anchors(arm, column).get(LINEAR)
-        return mean_sd(list(linear.values()))[0] - mean_sd(list(values.values()))[0] if linear else -math.inf
-
-    def is_below(column: str) -> bool:
-        leads = [lead(arm, column, values) for arm in design.arms if (values := evidence.values(arm, column))]
-        return bool(leads) and not lower_is_better(column) and min(leads) > 0.0
-
-    averaged = evidence.find_averaged() if MEAN in columns and not is_below(MEAN) else ()
-    return tuple(column for column in dict.fromkeys([*columns, *averaged]) if is_below(column))
+def make_table(sweep: Sweep, scale: str, study: str | None, roots: Sequence[Path]) -> Table:
+    """The table of a sweep at a scale from the records below these roots."""
+    manifest = find_manifest(roots, study or sweep.study, scale)
+    return assemble(make_design(sweep, scale, study, manifest), roots)
 
 
-def _make_contrasts(
-    design: Design, evidence: Evidence, claim: Claim, reasons: Reasons, seeds: Sequence[int] | None
-) -> list[Contrast]:
-    """All pairs of a claim on its columns that were measured at this scale; over these seeds, or all of them."""
-
-    def find_gain(column: str, arm: str) -> MeanDifference | None:
-        if arm in design.references.values():
-            return None
-        return evidence.subtract(arm, design.references.get(arm, SCRATCH), column, seeds)
-
-    contrasts = []
-    columns = design.carrying if claim.columns is None else claim.columns
-    for column, pair in product(filter(reasons.__contains__, columns), claim.pairs):
-        arm, versus = pair.arm, pair.versus
-        unjudged = [name for name in (arm, versus) if name in evidence.unjudged]
-        stuck = {name: [course.stuck for course in evidence.courses(name, seeds)] for name in (arm, versus)}
-        bar = find_bar(design, evidence, column, (arm, versus), seeds)
-        contrast = Contrast(
-            column,
-            pair,
-            claim.margin(column),
-            evidence.subtract(arm, versus, column, seeds),
-            bar or find_unjudged(unjudged) or find_stuck(stuck),
-            absent="; ".join(f"{name}: {design.absent[name]}" for name in (arm, versus) if name in design.absent),
-            gains=(find_gain(column, arm), find_gain(column, versus)) if is_controlled(column) else None,
-            diverged=(evidence.count_diverged(arm, column), evidence.count_diverged(versus, column)),
-            level=claim.level,
-        )
-        contrasts.append(contrast)
-    return contrasts
-
-
-def _select(values: Mapping[int, float], seeds: Sequence[int] | None) -> Mapping[int, float]:
-    return values if seeds is None else {seed: value for seed, value in values.items() if seed in seeds}
-
-
-def _make_contrast_row(
-    design: Design, evidence: Evidence, paper: PublishedTable | None, contrast: Contrast, ruling: Ruling
-) -> ContrastRow:
-    difference, context = contrast.difference, find_context(design, evidence, paper, contrast)
-    pairing, counts = _describe_pairing(difference)
-    runs = [list(evidence.values(arm, contrast.column).values()) for arm in (contrast.pair.arm, contrast.pair.versus)]
-    better = [[-value for value in values] if lower_is_better(contrast.column) else values for values in runs]
-    return ContrastRow(
-        column=contrast.column,
-        arm=contrast.pair.arm,
-        relation=contrast.pair.relation,
-        versus=contrast.pair.versus,
-        margin=rounded(contrast.margin),
-        difference=None if difference.mean is None else rounded(difference.mean),
-        sd=None if difference.sd is None else rounded(difference.sd),
-        ci_low=None if ruling.ends is None else ruling.ends.low,
-        ci_high=None if ruling.ends is None else ruling.ends.high,
-        level=None if ruling.ends is None else ruling.ends.level,
-        p=difference.p,
-        p_claim=None if ruling.p_claim is None else rounded(ruling.p_claim),
-        p_holm=None if ruling.p_holm is None else rounded(ruling.p_holm),
-        n=difference.n,
-        verdict=ruling.verdict,
-        seeds_needed=ruling.seeds,
-        seeds_range=ruling.range,
-        detectable=ruling.detectable,
-        reason=ruling.reason,
-        published=context.published,
-        equivalence=context.equivalence,
-        ci_bootstrap=context.ci_bootstrap,
-        components=context.components,
-        pairing=pairing,
-        counts=counts,
-        superiority=superiority(*better) if design.foreign else None,
-        order=stochastic_order(*better) if design.foreign else None,
+def assemble(design: Design, roots: Sequence[Path]) -> Table:
+    """The table of the records below these roots; incomplete records are named in its notes."""
+    manifest = find_manifest(roots, design.study, design.scale)
+    design = design.apply(manifest)
+    stored = find_records(design.study, design.scale, roots)
+    table, arms = build_table(design, stored.records), tuple(design.arms)
+    curves = collect_curves(stored.records, arms, roots, gather(design, stored.records).find_averaged())
+    return replace(
+        table,
+        notes=(*table.notes, *(f"Left out: {why}." for why in stored.left_out)),
+        tuned=count_trials(design.tuning),
+        facts=find_facts(arms, stored.records, roots, manifest.overrides if manifest else ()),
+        curves=average_curves(curves, arms) | average_effects(curves, arms, design.baseline),
     )
 
 
-def _describe_pairing(difference: MeanDifference) -> tuple[str, tuple[int, int] | None]:
-    """Its name, and the runs of both arms if they do not share all their seeds."""
-    return difference.pairing, None if difference.pairing == PAIRED else difference.counts
+def count_trials(tuning: Tuning) -> dict[str, Tuned]:
+    """{arm: how it was tuned}."""
+    return {arm: Tuned(len(tuned.trials), tuned.chosen) for arm, tuned in tuning.arms.items()}

@@ -1,4 +1,4 @@
-"""Selects the records that count. The table's notes name every record that is left out, with the reason."""
+"""The records that count, and what their runs used. The table's notes name every record left out, with the reason."""
 
 from __future__ import annotations
 
@@ -8,15 +8,23 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from paribus.core.errors import UserError
+from paribus.core.stages import FIRST
 from paribus.reports.tables.design import Design
+from paribus.reports.tables.schema import Budget
 from paribus.runs.record import Record
-from paribus.sweeps.sweep import SCRATCH, TRIAL
+from paribus.sweeps.sweep import SCRATCH, TRIAL, UNMATCHED
 from paribus.verdict.contrast import Share
-from paribus.verdict.controls import Course, find_unjudged, read_course
+from paribus.verdict.controls import TOLERANCE, Course, find_unjudged, find_unmatched, read_course
 from paribus.verdict.metrics import MEAN, find_metric, held_out_loss, is_averaged
-from paribus.verdict.statistics import MeanDifference, is_number, pair_seeds, use_all_runs
+from paribus.verdict.statistics import MeanDifference, is_number, mean_sd, pair_seeds, rounded, use_all_runs
 
 OLDER = "Made under another version of the sweep file"  # which may have had other claims
+BUDGETS = {
+    "tokens": "input_tokens", "predictions": "predicted_tokens", "sequences": "sequences", "steps": "steps",
+    "flops": "flops", UNMATCHED: "input_tokens",
+}  # fmt: skip
+SPENT = ("raw_tokens", "input_tokens", "predicted_tokens", "padding_tokens", "sequences", "steps", "flops")
 
 
 @dataclass(frozen=True)
@@ -47,7 +55,10 @@ class Evidence:
     def values(self, arm: str, column: str) -> dict[int, float]:
         """{seed: value} of the runs in which the column is a number. Do not change it: it is read once."""
         if (arm, column) not in self._read and column == MEAN:
-            self._read[arm, column] = self._average_tasks(arm)
+            # the mean over tasks of the seeds that have all of them
+            tasks = [self.values(arm, task) for task in self.find_averaged()]
+            seeds = sorted(set.intersection(*map(set, tasks))) if tasks else []
+            self._read[arm, column] = {seed: math.fsum(values[seed] for values in tasks) / len(tasks) for seed in seeds}
         if (arm, column) not in self._read:
             read = find_metric(column).read or (lambda run: run.metrics.get(column))
             values = {seed: read(run) for seed, run in self.done(arm).items()}
@@ -78,12 +89,6 @@ class Evidence:
     def find_averaged(self) -> tuple[str, ...]:
         """The columns that the mean over tasks averages: those that some arm has."""
         return tuple(column for column in self.tasks if any(self.values(arm, column) for arm in self.runs))
-
-    def _average_tasks(self, arm: str) -> dict[int, float]:
-        """The mean over tasks of the seeds that have all of them."""
-        tasks = [self.values(arm, column) for column in self.find_averaged()]
-        seeds = sorted(set.intersection(*map(set, tasks))) if tasks else []
-        return {seed: math.fsum(values[seed] for values in tasks) / len(tasks) for seed in seeds}
 
     def count_pretrained(self) -> int:
         """How many finished runs have trained at all; the others start from a checkpoint."""
@@ -153,27 +158,33 @@ def gather(design: Design, records: Sequence[Record]) -> Evidence:
         for run in find_foreign_text([run for _, seeds in sorted(runs.items()) for _, run in sorted(seeds.items())]):
             del runs[run.arm][run.seed]
             notes.append(f"{run.label} is left out: it was trained on a different text than the other runs.")
+    trained = [run for seeds in runs.values() for run in seeds.values() if run.done and run.pretrained]
+    unjudged = {run.arm for run in trained if held_out_loss(run.metrics) is not None and not run.own}
+    judged = () if design.foreign or design.scale == TRIAL else design.arms
     tasks = tuple(filter(is_averaged, design.columns))
-    evidence = Evidence(runs, (), tasks, _find_unjudged(design, runs), unpaired=design.foreign)
+    told = tuple(arm for arm in judged if arm in unjudged)
+    evidence = Evidence(runs, (), tasks, told, unpaired=design.foreign)
     if not evidence.done(design.baseline):
         notes.append(f"No run of the baseline {design.baseline} is finished: no differences from it.")
+    mixed = find_mixed_precisions(run for seeds in evidence.runs.values() for run in seeds.values())
     notes += [
         *_note_statuses(design, evidence),
-        *_note_odd_values(design, evidence),
+        *(
+            f"{arm}/seed{seed}: {column} is not a number and is left out."
+            for arm in (*design.arms, SCRATCH)
+            for seed, run in evidence.done(arm).items()
+            for column in design.columns
+            if (value := run.metrics.get(column)) is not None and not is_number(value)
+        ),
         *_note_older(design, evidence),
-        *_note_precisions(evidence),
+        *(
+            f"Seed {seed} has runs in {' and '.join(sorted(groups))}: its arms differ in more than the sweep varies."
+            for seed, groups in mixed.items()
+        ),
     ]
     if why := find_unjudged(evidence.unjudged):
         notes.append(f"{why[0].upper()}{why[1:]}.")
     return replace(evidence, notes=tuple(notes))
-
-
-def _find_unjudged(design: Design, runs: Mapping[str, Mapping[int, Record]]) -> tuple[str, ...]:
-    if design.foreign or design.scale == TRIAL:
-        return ()
-    done = [run for seeds in runs.values() for run in seeds.values() if run.done and run.pretrained]
-    unjudged = {run.arm for run in done if held_out_loss(run.metrics) is not None and not run.own}
-    return tuple(arm for arm in design.arms if arm in unjudged)
 
 
 def find_foreign_text(runs: Sequence[Record]) -> list[Record]:
@@ -204,14 +215,6 @@ def find_mixed_precisions(runs: Iterable[Record]) -> dict[int, dict[str, list[st
     return {seed: groups for seed, groups in sorted(seeds.items()) if len(groups) > 1}
 
 
-def _note_precisions(evidence: Evidence) -> list[str]:
-    mixed = find_mixed_precisions(run for seeds in evidence.runs.values() for run in seeds.values())
-    return [
-        f"Seed {seed} has runs in {' and '.join(sorted(groups))}: its arms differ in more than the sweep varies."
-        for seed, groups in mixed.items()
-    ]
-
-
 def _note_statuses(design: Design, evidence: Evidence) -> list[str]:
     notes = []
     for arm in (*design.arms, SCRATCH):
@@ -227,16 +230,6 @@ def _note_statuses(design: Design, evidence: Evidence) -> list[str]:
     return notes
 
 
-def _note_odd_values(design: Design, evidence: Evidence) -> list[str]:
-    return [
-        f"{arm}/seed{seed}: {column} is not a number and is left out."
-        for arm in (*design.arms, SCRATCH)
-        for seed, run in evidence.done(arm).items()
-        for column in design.columns
-        if (value := run.metrics.get(column)) is not None and not is_number(value)
-    ]
-
-
 def _note_older(design: Design, evidence: Evidence) -> list[str]:
     """Runs made under a different version of the sweep file, which may have had different claims."""
     if design.sweep_hash is None:
@@ -248,3 +241,66 @@ def _note_older(design: Design, evidence: Evidence) -> list[str]:
         if run.sweep_hash not in (None, design.sweep_hash)
     ]
     return [f"{OLDER}: {', '.join(older)}."] if older else []
+
+
+def require_equal_budgets(design: Design, evidence: Evidence) -> None:
+    """Raises UserError if the arms' real budgets differ by more than 1%, and for a budget that is not known."""
+    if design.matched.rpartition(".")[2] not in BUDGETS:
+        raise UserError(f"matched: {design.matched} is not a budget", f"known: {', '.join(BUDGETS)}")
+    runs = [run for arm in design.arms for run in evidence.done(arm).values()]
+    if design.scale != TRIAL and (why := find_off_budget(design, runs)):
+        cause = f"budgets differ by more than 1% in {design.matched}: {why}"
+        raise UserError(cause, "run the arms with equal budgets: no fair table can be made of these")
+
+
+def find_off_budget(design: Design, runs: Iterable[Record]) -> str | None:
+    """Which runs of the arms used budgets that differ by more than 1%, or None.
+
+    The arms of a seed must agree in what is matched. The seeds of an arm must agree in some unit: with equal tokens,
+    another order of the text fills other numbers of sequences.
+    """
+    if design.matched == UNMATCHED:
+        return None
+    seeds: dict[int, list[Record]] = {}
+    arms: dict[str, list[Record]] = {}
+    for run in runs:
+        seeds.setdefault(run.seed, []).append(run)
+        arms.setdefault(run.arm, []).append(run)
+    for _, group in sorted(seeds.items()):
+        if why := _compare_spent(group, design.matched):
+            return why
+    for group in arms.values():
+        units = [unit for unit in BUDGETS if all(find_spent(run, unit) is not None for run in group)]
+        alike = any(_compare_spent(group, unit) is None for unit in units)
+        if not alike and (why := _compare_spent(group, design.matched)):
+            return why
+    return None
+
+
+def _compare_spent(runs: Sequence[Record], unit: str) -> str | None:
+    """Which of these runs differ by more than 1% in a unit, or None; runs without it do not count."""
+    return find_unmatched({run.label: spent for run in runs if (spent := find_spent(run, unit)) is not None})
+
+
+def find_spent(run: Record, matched: str) -> float | None:
+    """What a run used of a budget such as tokens, or of that of a stage, such as further.tokens.
+
+    None if there is no such number or stage; a stage of no step is none.
+    """
+    stage, _, unit = matched.rpartition(".")
+    stages = run.further.get("stages", [{"stage": FIRST, "budget": run.budget}])
+    budgets = {each["stage"]: each["budget"] for each in stages}
+    spent = (budgets.get(stage, {}) if stage else run.budget).get(BUDGETS.get(unit, unit))
+    return None if spent is None or (stage and not spent) else float(spent)
+
+
+def average_budgets(design: Design, evidence: Evidence) -> Budget:
+    """What each arm really used, as means over its finished runs."""
+    arms: dict[str, dict[str, float]] = {}
+    for arm in design.arms:
+        runs = list(evidence.done(arm).values())
+        spent = {key: [float(run.budget[key]) for run in runs if key in run.budget] for key in SPENT}
+        if design.matched not in BUDGETS:  # that of a stage
+            spent[design.matched] = [value for run in runs if (value := find_spent(run, design.matched)) is not None]
+        arms[arm] = {key: rounded(mean_sd(values)[0]) for key, values in spent.items() if values}
+    return Budget(design.matched, TOLERANCE, arms)

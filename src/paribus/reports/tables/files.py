@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from paribus.core.files import write_bytes
 from paribus.core.jsonable import to_json
-from paribus.reports.plots.drawing import View, draw_all
 from paribus.reports.plots.figure import make_figure, render_pdf, render_png, render_svg
+from paribus.reports.plots.panel import TableView, draw_all
 from paribus.reports.tables.facts import write_line
 from paribus.reports.tables.html import render_html
 from paribus.reports.tables.latex import render_evidence, render_latex
 from paribus.reports.tables.markdown import render_markdown
-from paribus.reports.tables.schema import Cell, Table
-from paribus.reports.tables.styles import BOTH
+from paribus.reports.tables.schema import BOTH, Cell, Table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -64,7 +63,7 @@ def render_texts(table: Table, style: str = BOTH, figures: Mapping[str, Figure] 
 def draw_pictures(table: Table, titled: bool = True) -> dict[str, Figure]:
     """{name: all panels of a drawing as one}."""
     figures = {}
-    for drawing, panels in draw_all(View(table)):
+    for drawing, panels in draw_all(TableView(table)):
         heading = (f"{table.label}: {drawing.title}", write_line(table.facts)) if titled else ()
         figures[drawing.name] = make_figure(panels, *heading)
     return figures

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import compress, groupby, zip_longest
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -14,7 +14,7 @@ from paribus.reports.tables.blocks import (
     NONE,
     NOT_RUN_HERE,
     Block,
-    Text,
+    CellText,
     describe_budget,
     format_heading,
     format_interval,
@@ -26,8 +26,7 @@ from paribus.reports.tables.blocks import (
     say_claim,
 )
 from paribus.reports.tables.facts import write_line
-from paribus.reports.tables.schema import AnchorRow, ArmRow, Cell, Table
-from paribus.reports.tables.styles import BOTH, STYLES
+from paribus.reports.tables.schema import BOTH, STYLES, AnchorRow, ArmRow, Cell, Table
 from paribus.verdict.metrics import is_task
 
 _WIDE = 340.0  # points, a little less than the line of an article
@@ -87,7 +86,7 @@ class LatexColumn(NamedTuple):
     """A column: its cells, each of one line or more; `group`: the heading above its own; `words`: flush left."""
 
     head: str
-    cells: Sequence[Sequence[Text]]
+    cells: Sequence[Sequence[CellText]]
     group: str = ""
     words: bool = False
 
@@ -111,49 +110,28 @@ class LatexColumn(NamedTuple):
         return lines
 
 
-class ColumnGroup(NamedTuple):
-    """Columns that follow each other, numbered from 1, below one heading; `name` is empty if they have none."""
-
-    name: str
-    first: int
-    last: int
-
-
-class LatexLine(NamedTuple):
-    """A line of a table: its printed lines with a cell per column, and the words above them if there are any."""
-
-    printed: Sequence[Sequence[Text]]
-    title: str = ""
-
-    @property
-    def long(self) -> bool:
-        """Whether its title must be broken."""
-        return len(self.title) >= _LONG
-
-
-class Tabular(NamedTuple):
-    """Columns that stand beside each other; `groups` are empty if all its columns have the same source."""
-
-    columns: Sequence[LatexColumn]
-    groups: Sequence[ColumnGroup]
-    lines: Sequence[LatexLine]
-
-
-class Float(NamedTuple):
-    """A table environment; its panels stand below each other."""
-
-    caption: str
-    label: str
-    panels: Sequence[Tabular]
-
-
 def render_latex(table: Table, style: str = BOTH) -> str:
     """Results beside the paper's numbers, as one float.
 
     style: of a mean; one of `STYLES`.
     """
     caption = f"{_make_caption(table, make_results(table), style)} {write_line(table.facts)}".rstrip()
-    return _render(table, [_make_float(*_list_results(table, style), caption, _make_label(table))])
+    rows: tuple[ArmRow | AnchorRow, ...] = (*table.arms, *table.anchors)
+    printed = [row.published if isinstance(row, ArmRow) else {} for row in rows]
+    stub = [
+        LatexColumn("arm", [_split_name(name_arm(format_name(table, row))) for row in rows], words=True),
+        LatexColumn("n", [[CellText(NONE if row.n is None else str(row.n))] for row in rows]),
+    ]
+    columns = []  # ours and then the paper's; a column that was not run has the paper's number alone
+    for column in table.columns:
+        heading = format_heading(table, column).replace(column, name_column(column))
+        columns.append(LatexColumn(heading, [_make_cell(table, row, column, style) for row in rows], "ours"))
+    metrics = {metric: name_column(column) for column, metric in {**table.beside, **table.absent}.items()}
+    metrics |= {metric: name_metric(metric) for metric in (table.paper.own if table.paper else ())}
+    for metric, name in metrics.items():
+        texts = [values[metric].shown if metric in values else NONE for values in printed]
+        columns.append(LatexColumn(name, [[CellText(text)] for text in texts], "paper"))
+    return _render(table, [_make_float(stub, columns, caption, _make_label(table))])
 
 
 def render_evidence(table: Table) -> str:
@@ -167,7 +145,7 @@ def render_evidence(table: Table) -> str:
     return _render(table, [_lay_out_block(block, said, f"{label}-{at}") for at, (block, said) in enumerate(blocks, 2)])
 
 
-def _render(table: Table, floats: Sequence[Float]) -> str:
+def _render(table: Table, floats: Sequence[Mapping[str, Any]]) -> str:
     """The floats, and the notes and sources as comments."""
     remarks = [_join_lines(note) for note in (*table.notes, *table.sources)]
     return _make_environment().get_template("table.tex").render(floats=floats, remarks=remarks)
@@ -202,46 +180,26 @@ def _make_caption(table: Table, block: Block, style: str = BOTH) -> str:
     return f"{table.study}. {block.heading}. {below}"
 
 
-def _list_results(table: Table, style: str) -> tuple[list[LatexColumn], list[LatexColumn]]:
-    """(arm and n, our columns and then the paper's). A column that was not run has the paper's number alone."""
-    rows: tuple[ArmRow | AnchorRow, ...] = (*table.arms, *table.anchors)
-    printed = [row.published if isinstance(row, ArmRow) else {} for row in rows]
-    stub = [
-        LatexColumn("arm", [_split_name(name_arm(format_name(table, row))) for row in rows], words=True),
-        LatexColumn("n", [[Text(NONE if row.n is None else str(row.n))] for row in rows]),
-    ]
-    columns = []
-    for column in table.columns:
-        heading = format_heading(table, column).replace(column, name_column(column))
-        columns.append(LatexColumn(heading, [_make_cell(table, row, column, style) for row in rows], "ours"))
-    metrics = {metric: name_column(column) for column, metric in {**table.beside, **table.absent}.items()}
-    metrics |= {metric: name_metric(metric) for metric in (table.paper.own if table.paper else ())}
-    for metric, name in metrics.items():
-        texts = [values[metric].shown if metric in values else NONE for values in printed]
-        columns.append(LatexColumn(name, [[Text(text)] for text in texts], "paper"))
-    return stub, columns
-
-
-def _split_name(name: str) -> list[Text]:
+def _split_name(name: str) -> list[CellText]:
     """An arm, and below it what follows its name in brackets."""
     head, bracket, tail = name.partition(" (")
-    return [Text(head), Text(f"({tail}")] if bracket else [Text(name)]
+    return [CellText(head), CellText(f"({tail}")] if bracket else [CellText(name)]
 
 
-def _make_cell(table: Table, row: ArmRow | AnchorRow, column: str, style: str) -> list[Text]:
+def _make_cell(table: Table, row: ArmRow | AnchorRow, column: str, style: str) -> list[CellText]:
     """Mean (standard deviation), and below it the interval; or with one of them on one line."""
     cell = row.metrics.get(column)
     mean = format_number(table, column, None if cell is None else cell.mean)
     if not isinstance(cell, Cell):
-        return [Text(mean)]
+        return [CellText(mean)]
     best = isinstance(row, ArmRow) and column in row.best
     sd = "" if cell.sd is None else format_number(table, column, cell.sd)
     interval = format_interval(table, column, cell.ci_low, cell.ci_high, space="")
     if style != BOTH:
         beside = f" ± {sd}" if sd and style == "sd" else f" {interval}" if style == "interval" else ""
-        return [Text((mean + beside).rstrip(), best)]
-    first = Text(mean + (f" ({sd})" if sd else ""), best)
-    return [first, Text(interval)] if interval else [first]
+        return [CellText((mean + beside).rstrip(), best)]
+    first = CellText(mean + (f" ({sd})" if sd else ""), best)
+    return [first, CellText(interval)] if interval else [first]
 
 
 def name_column(column: str) -> str:
@@ -266,7 +224,7 @@ def _name_words(text: str) -> str:
     return " ".join(name_column(w) if "/" in w or w.endswith("_loss") else name_arm(w) for w in text.split(" "))
 
 
-def _lay_out_block(block: Block, caption: str, label: str) -> Float:
+def _lay_out_block(block: Block, caption: str, label: str) -> dict[str, Any]:
     """A block; if it has several columns of words, each line as words above a line of numbers."""
     columns, end = [], len(block.header) - block.last
     for at, head in enumerate(block.header):
@@ -278,10 +236,10 @@ def _lay_out_block(block: Block, caption: str, label: str) -> Float:
     words = [(*line[: block.left], *line[end:]) for line in block.lines]
     titles = [": ".join(_name_words(text.text).partition(" (")[0] for text in line) for line in words]
     panels = [_make_tabular(panel, titles) for panel in _split([], columns[block.left : end])]
-    return Float(caption, label, panels)
+    return {"caption": caption, "label": label, "panels": panels}
 
 
-def _make_float(stub: Sequence[LatexColumn], rest: Sequence[LatexColumn], caption: str, label: str) -> Float:
+def _make_float(stub: Sequence[LatexColumn], rest: Sequence[LatexColumn], caption: str, label: str) -> dict[str, Any]:
     """Panels that fit a line, each with the stub, without the rows of which it has no number."""
     panels = []
     for panel in _split(stub, rest):
@@ -289,7 +247,7 @@ def _make_float(stub: Sequence[LatexColumn], rest: Sequence[LatexColumn], captio
         full = [any(cell[0].text != NONE for cell in row) for row in rows]
         kept = [column._replace(cells=list(compress(column.cells, full))) for column in (*stub, *panel)]
         panels.append(_make_tabular(kept))
-    return Float(caption, label, panels)
+    return {"caption": caption, "label": label, "panels": panels}
 
 
 def _split(stub: Sequence[LatexColumn], rest: Sequence[LatexColumn]) -> list[list[LatexColumn]]:
@@ -303,22 +261,27 @@ def _split(stub: Sequence[LatexColumn], rest: Sequence[LatexColumn]) -> list[lis
     return panels
 
 
-def _make_tabular(columns: Sequence[LatexColumn], titles: Sequence[str] = ()) -> Tabular:
-    """Columns of which every cell has the same lines; a cell with fewer than its neighbors is empty below."""
+def _make_tabular(columns: Sequence[LatexColumn], titles: Sequence[str] = ()) -> dict[str, Any]:
+    """Columns that stand beside each other; a cell with fewer lines than its neighbors is empty below.
+
+    titles: words above the lines of each row. Columns that follow each other, numbered from 1, have one heading as a
+    group; there are no groups if all columns have the same source.
+    """
     lines = []
     for at, cells in enumerate(zip(*(column.cells for column in columns), strict=True)):
-        printed = list(zip_longest(*cells, fillvalue=Text("")))
-        lines.append(LatexLine(printed, titles[at] if titles else ""))
-    groups: list[ColumnGroup] = []
+        printed = list(zip_longest(*cells, fillvalue=CellText("")))
+        title = titles[at] if titles else ""
+        lines.append({"printed": printed, "title": title, "long": len(title) >= _LONG})
+    groups: list[dict[str, Any]] = []
     if len({column.group for column in columns if column.group}) > 1:
         for name, members in groupby(enumerate(columns, 1), lambda numbered: numbered[1].group):
             numbers = [number for number, _ in members]
-            groups.append(ColumnGroup(name, numbers[0], numbers[-1]))
-    return Tabular(columns, groups, lines)
+            groups.append({"name": name, "first": numbers[0], "last": numbers[-1]})
+    return {"columns": columns, "groups": groups, "lines": lines}
 
 
 def escape(text: str) -> str:
-    """Text as LaTeX sets it literally; letters that its fonts lack are kept, and only some engines set them."""
+    """CellText as LaTeX sets it literally; letters that its fonts lack are kept, and only some engines set them."""
     signed = re.sub(r"(?<![\w.-])-(?=\d)", "−", _join_lines(text))
     letters = "".join(_ESCAPES.get(letter, letter) for letter in signed)
     return re.sub(r"(?<!\\)\$\$", "", letters)  # signs that follow each other are one formula

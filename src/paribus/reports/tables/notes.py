@@ -38,34 +38,35 @@ def write_notes(
     """All notes, one sentence or two each."""
     notes = [_UNCHECKED] if design.foreign else []
     notes += describe_revised(design)
-    notes += _note_columns(design, about)
+    if design.scale == TRIAL:
+        notes.append("Two training steps show that the sweep runs, and nothing else; budgets are not compared.")
+    notes += [f"{column}: {one.reason}." for column, one in about.items() if one.reason is not None]
+    if absent := [column for column in design.columns if column not in about]:
+        notes.append(f"Not run{at_scale(design.scale)}: {', '.join(absent)}.")
     if MEAN in about:
         notes.append(f"{MEAN} averages {', '.join(evidence.find_averaged())} for each seed.")
     notes += _note_seeds(design, evidence)
     notes += _note_stuck(design, evidence)
     notes += _note_contrasts([contrast for claim in claims for contrast in claim.contrasts], about)
-    open_ranges = [claim.seeds_range for claim in claims if claim.open and claim.seeds_range]
-    if open_ranges and design.looks is None and not design.foreign:
-        notes.append(_propose_seeds(design, [least for least, _ in open_ranges]))
+    least = [claim.seeds_range[0] for claim in claims if claim.open and claim.seeds_range]
+    if least and design.looks is None and not design.foreign:
+        near = [seeds for seeds in least if seeds <= _REACH]  # as many as the claims within reach may need, or three
+        most = max(len(design.seeds) + 3, *near) if near else 0
+        notes.append(_RANGE + (f" {_MORE.format(study=design.study, scale=design.scale, most=most)}" if near else ""))
     notes += _note_tuning(design)
     notes += _note_overlaps(design, evidence)
     notes += _note_trained(design, evidence)
     notes += _note_noise_scales(design, evidence)
-    notes += _note_uncommitted(evidence)
+    done = [run for arm in evidence.runs for run in evidence.done(arm).values()]
+    changed = sum(run.changed for run in done)
+    tree = "were made from a tree with uncommitted changes, so that their commit does not say what ran"
+    notes += [f"{changed} of {len(done)} runs {tree}."] if changed else []
     return (*notes, *evidence.notes)
 
 
 def describe_revised(design: Design) -> list[str]:
     """What the sweep file says was changed after results had been seen."""
     return [f"{REVISED}: {design.revised}"] if design.revised else []
-
-
-def _note_columns(design: Design, about: Mapping[str, About]) -> list[str]:
-    trial = "Two training steps show that the sweep runs, and nothing else; budgets are not compared."
-    notes = [trial] if design.scale == TRIAL else []
-    notes += [f"{column}: {one.reason}." for column, one in about.items() if one.reason is not None]
-    absent = [column for column in design.columns if column not in about]
-    return [*notes, *([f"Not run{at_scale(design.scale)}: {', '.join(absent)}."] if absent else [])]
 
 
 def _note_seeds(design: Design, evidence: Evidence) -> list[str]:
@@ -122,19 +123,6 @@ def _find_gains(run: Record, column: str) -> list[float]:
     least = run.baselines.get(column, {}).get("majority")
     values = [tuning.metrics.get(metric) for tuning in run.task_runs if tuning.task == task]
     return [] if least is None else [value - least for value in values if value is not None]
-
-
-def _propose_seeds(design: Design, least: Sequence[int]) -> str:
-    """What the ranges of seeds mean, and how to add as many as the claims within reach may need, or three.
-
-    Args:
-        least: of the ranges of the open claims.
-    """
-    near = [seeds for seeds in least if seeds <= _REACH]
-    if not near:
-        return _RANGE
-    most = max(len(design.seeds) + 3, *near)
-    return f"{_RANGE} {_MORE.format(study=design.study, scale=design.scale, most=most)}"
 
 
 def _note_contrasts(contrasts: Sequence[ContrastRow], about: Mapping[str, About]) -> list[str]:
@@ -213,13 +201,6 @@ def _list_shares(arms: Mapping[str, Sequence[str]]) -> str:
     if len(arms) == 1:
         return next(iter(arms))
     return "; ".join(f"{share} ({', '.join(names)})" for share, names in arms.items())
-
-
-def _note_uncommitted(evidence: Evidence) -> list[str]:
-    done = [run for arm in evidence.runs for run in evidence.done(arm).values()]
-    changed = sum(run.changed for run in done)
-    tree = "were made from a tree with uncommitted changes, so that their commit does not say what ran"
-    return [f"{changed} of {len(done)} runs {tree}."] if changed else []
 
 
 def _note_noise_scales(design: Design, evidence: Evidence) -> list[str]:

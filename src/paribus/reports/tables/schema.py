@@ -1,10 +1,10 @@
-"""The content of table.json."""
+"""The content of table.json, and how LaTeX prints a mean."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from paribus.core.files import at_scale
 from paribus.core.jsonable import EMPTY, OMITTED
@@ -16,6 +16,12 @@ from paribus.verdict.words import NOT_RUN, UNDECIDED, Relation
 SCHEMA = 1
 # what the n of a table counts; `RUNS`: of another framework, of which nothing is known but their numbers
 PRETRAININGS, TUNINGS, RUNS = "pre-training runs", "fine-tuning runs of one checkpoint", "runs"
+BOTH: Final = "both"
+STYLES: Final = {  # of a mean: how the caption says it
+    BOTH: "Mean (standard deviation) [95% t interval of the mean]",
+    "sd": "Mean ± standard deviation",
+    "interval": "Mean [95% t interval of the mean]",
+}
 
 
 @dataclass(frozen=True)

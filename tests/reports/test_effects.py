@@ -6,7 +6,7 @@ import pytest
 from fake_records import LOSS, TASK, design, make_table, own, study
 from scipy import stats
 
-from paribus.reports.ladder import Ladder, build_ladders, rate_stability
+from paribus.reports.effects import Ladder, build_ladders, rate_stability
 from paribus.reports.tables.schema import Table
 
 

@@ -1,4 +1,4 @@
-"""The scale ladder: one sweep at several scales, its effects against compute, and whether the verdict holds."""
+"""Effects with the sign of their claims, and over the scales of a sweep: whether the verdict holds at each."""
 
 from __future__ import annotations
 
@@ -7,11 +7,51 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from paribus.reports.tables.schema import ContrastRow, Table
-from paribus.verdict.metrics import lower_is_better
+from paribus.verdict.claims import IN_NATS
+from paribus.verdict.metrics import in_points, lower_is_better, metric
 from paribus.verdict.statistics import rounded
 from paribus.verdict.words import find_word
 
 SCALES = ("test", "smoke", "cpu", "gpu", "paper")  # of the recipes, small ones first
+
+
+class SignedEffect(NamedTuple):
+    """An effect with its interval, positive if the first arm is better.
+
+    `published`: the paper's effect if it prints the same metric.
+    """
+
+    effect: float
+    low: float | None
+    high: float | None
+    published: float | None
+
+
+def sign_effect(row: ContrastRow) -> SignedEffect:
+    """The effect of a contrast in the metric's unit. Raises ValueError if it has no number."""
+    if row.difference is None:
+        raise ValueError(f"{row.pair} on {row.column} has no number")
+    published = row.published
+    if not lower_is_better(row.column):
+        return SignedEffect(row.difference, row.ci_low, row.ci_high, published)
+    low, high = (None if end is None else -end for end in (row.ci_high, row.ci_low))
+    return SignedEffect(-row.difference, low, high, None if published is None else -published)
+
+
+def measure_in_margins(row: ContrastRow) -> SignedEffect | None:
+    """The signed effect in margins, or in standard deviations of the seeds' differences if it has no margin.
+
+    None if there is no number, or neither of them.
+    """
+    unit = row.margin or row.sd
+    if row.difference is None or not unit:
+        return None
+    return SignedEffect(*(None if value is None else value / unit for value in sign_effect(row)))  # type: ignore[arg-type]
+
+
+def name_unit(column: str) -> str:
+    """What a difference on a column is counted in, for a reader: points, nats or nothing."""
+    return "points" if in_points(column) else "nats" if metric(column).endswith(IN_NATS) else ""
 
 
 class Rung(NamedTuple):
@@ -31,7 +71,7 @@ class Rung(NamedTuple):
     barred: bool
 
 
-class Change(NamedTuple):
+class ScaleChange(NamedTuple):
     """How much the effect differs between the largest and the smallest scale, with a 95% interval (Welch).
 
     There is none if one of the two is barred: an arm that learned nothing has no effect to compare.
@@ -56,7 +96,7 @@ class Ladder(NamedTuple):
     margin: float
     lower_is_better: bool
     rungs: tuple[Rung, ...]
-    change: Change | None
+    change: ScaleChange | None
     stability: str
     published: float | None = None
 
@@ -108,7 +148,7 @@ def rate_stability(verdicts: Sequence[str]) -> str:
     return "stable" if len(decided) > 1 else "open"
 
 
-def _compare_ends(small: Rung, large: Rung) -> Change | None:
+def _compare_ends(small: Rung, large: Rung) -> ScaleChange | None:
     from scipy.special import stdtrit
 
     if small.scale == large.scale or small.barred or large.barred or not small.sd or not large.sd:
@@ -117,4 +157,4 @@ def _compare_ends(small: Rung, large: Rung) -> Change | None:
     degrees = sum(parts) ** 2 / (parts[0] ** 2 / (small.n - 1) + parts[1] ** 2 / (large.n - 1))
     half = float(stdtrit(degrees, 0.975)) * math.sqrt(sum(parts))
     moved = large.difference - small.difference
-    return Change(rounded(moved), rounded(moved - half), rounded(moved + half))
+    return ScaleChange(rounded(moved), rounded(moved - half), rounded(moved + half))
