@@ -13,7 +13,7 @@ from torch import Tensor
 from paribus.core.noise import Noise
 from paribus.corruption.collators.encoder import BoundaryCollator, CausalCollator, EncoderCollator
 from paribus.corruption.examples import Examples
-from paribus.models.device_noise import DeviceNoise
+from paribus.objectives.generated import DeviceNoise
 from paribus.training.steps import as_batch
 
 

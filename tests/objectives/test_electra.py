@@ -23,8 +23,7 @@ from paribus.corruption.views.replace import Replace
 from paribus.finetuning.method import LayerwiseDecay
 from paribus.models import checkpoint
 from paribus.models.bert import Bert
-from paribus.models.heads.replaced import ORIGINAL, CopyHead, find_real, sum_copy_losses
-from paribus.models.heads.vocabulary import MaskedLMHead
+from paribus.models.heads.vocabulary import ORIGINAL, CopyHead, MaskedLMHead, find_real, sum_copy_losses
 from paribus.models.network import Outputs, initialize
 from paribus.objectives.electra import Electra
 from paribus.objectives.generated import GENERATOR, FromGenerator, put

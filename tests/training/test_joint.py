@@ -21,8 +21,8 @@ from paribus.core.processes import Stopped
 from paribus.tasks.mixtures import BySize, Equally, Sampling
 from paribus.tasks.rows import FramedRows, GroupedRows, frame
 from paribus.training import callbacks, finetune
-from paribus.training.joint.settings import Joint
-from paribus.training.joint.steps import JointRows, JointSteps, NamedRows
+from paribus.training.joint import JointRows, JointSteps, NamedRows
+from paribus.training.joint_settings import Joint
 from paribus.training.run import run
 from paribus.training.steps import TaskSteps
 

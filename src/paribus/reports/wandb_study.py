@@ -19,8 +19,8 @@ from paribus.core.jsonable import to_json
 from paribus.reports.tables.schema import Table
 from paribus.runs.tracker import STUDY, Logger, Tracked, WandbInit, group_of
 from paribus.sweeps.request import Request
-from paribus.sweeps.search.findings import list_history, list_pareto, rank_importances
 from paribus.sweeps.search.space import dimension
+from paribus.sweeps.search.status import list_history, list_pareto, rank_importances
 from paribus.sweeps.sweep import arm_overrides
 from paribus.verdict.metrics import lower_is_better
 

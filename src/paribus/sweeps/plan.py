@@ -22,7 +22,7 @@ from paribus.sweeps.expand import Expanded, Plan, expand, plan_budgets
 from paribus.sweeps.launchers.base import Ended, Events, Work, failure_reason
 from paribus.sweeps.launchers.local import Slot, Slots, machine_slots
 from paribus.sweeps.request import Request
-from paribus.sweeps.status_table import absent_lines, align
+from paribus.sweeps.status import absent_lines, align
 from paribus.sweeps.sweep import SCRATCH, TRIAL
 from paribus.sweeps.tune_arms import check_tuning
 from paribus.training.outlook import Outlook, foresee

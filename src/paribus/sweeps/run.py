@@ -25,7 +25,7 @@ from paribus.sweeps.expand import Expanded, Plan, expand, plan_budgets
 from paribus.sweeps.launchers.base import Demand, Ended, Events, Launcher, Work, failure_reason
 from paribus.sweeps.plan import command_with, forecast_plateau, lengthens
 from paribus.sweeps.request import Request
-from paribus.sweeps.status_table import SweepStatus, absent_lines, choose_values, show_live
+from paribus.sweeps.status import SweepStatus, absent_lines, choose_values, show_live
 from paribus.sweeps.sweep import SCRATCH, TRIAL, Job
 from paribus.sweeps.tune_arms import apply_tuning, check_tuning, tune_arms
 from paribus.sweeps.tuning import Tuning

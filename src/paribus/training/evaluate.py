@@ -1,5 +1,5 @@
-"""The held-out evaluation: fixed masks and pairs of the validation split, what trivial models make of the same, and how
-much fine-tuning makes a model forget of it.
+"""The held-out evaluation: fixed masks and pairs of the validation split, what trivial models make of the same, what a
+linear classifier can read from a frozen network, and how much fine-tuning makes a model forget.
 """
 
 from __future__ import annotations
@@ -9,11 +9,13 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn.functional import cross_entropy
 
 from paribus.core.hub import MODEL
 from paribus.corruption.examples import Examples
@@ -27,6 +29,9 @@ from paribus.training.steps import as_batch
 if TYPE_CHECKING:
     from paribus.data.tokens.vocabulary import Vocabulary
     from paribus.training.stage import Stage
+
+PENALTY: Final = 0.1  # times the sum of squared weights, beside the mean cross-entropy
+ITERATIONS: Final = 100  # of L-BFGS, at most
 
 ROWS = 64  # of a forward pass
 FORGETTING = "forgetting"  # the metric of a fine-tuning; of the later stages alone it is stage_forgetting
@@ -210,3 +215,69 @@ def remember(stage: Stage, part: dict[str, Any]) -> Memory | None:
     evaluation = stage.earlier[0] if stage.earlier else stage.evaluation
     checkpoint.load_head(stage.encoder, stage.head, stage.folder / MODEL)  # a stage that was found done has none yet
     return Memory(evaluation, stage.encoder, stage.head, first["metrics"] if stage.speaks else {})
+
+
+class TrainedProbe:
+    """A logistic regression on what summarizes a row ([CLS]) in a frozen network, which reads pairs without masks.
+
+    `train` and `test` hold the same kind of pairs; at most `most_train` and `most` of them are read.
+    """
+
+    def __init__(self, name: str, train: Examples, test: Examples, most_train: int, most: int) -> None:
+        self.metric = f"{name}_probe_accuracy"
+        self._train, self._test = (train, most_train), (test, most)
+
+    def measure(self, network: Network, head: object = None) -> dict[str, float]:
+        """{"nsp_probe_accuracy" or "sop_probe_accuracy": share of pairs whose label is found}.
+
+        The network is not changed, and its own `head` is not asked.
+        """
+        state_ND, label_N = _read(network, packed(*self._train))
+        test_ND, target_N = _read(network, packed(*self._test))
+        mean_D, spread_D = state_ND.mean(0), state_ND.std(0).clamp_min(1e-6)
+        weight_CD = fit_logistic((state_ND - mean_D) / spread_D, label_N)
+        answer_N = _logits((test_ND - mean_D) / spread_D, weight_CD).argmax(-1)
+        return {self.metric: float((answer_N == target_N).double().mean())}
+
+    def majority(self) -> dict[str, float]:
+        """The same metric for the more frequent label."""
+        return {self.metric: majority(np.concatenate([arrays["label_N"] for arrays in packed(*self._test)]))}
+
+
+def fit_logistic(state_ND: Tensor, label_N: Tensor) -> Tensor:
+    """[C, D + 1], the last column the biases: the least penalized cross-entropy over these examples."""
+    weight_CD = torch.zeros(int(label_N.max()) + 1, state_ND.shape[1] + 1, dtype=state_ND.dtype, requires_grad=True)
+    optimizer = torch.optim.LBFGS(
+        [weight_CD], max_iter=ITERATIONS, tolerance_grad=1e-9, tolerance_change=1e-12, line_search_fn="strong_wolfe"
+    )
+
+    def loss() -> Tensor:
+        optimizer.zero_grad()
+        value = cross_entropy(_logits(state_ND, weight_CD), label_N) + PENALTY * weight_CD[:, :-1].square().sum()
+        value.backward()  # type: ignore[no-untyped-call]
+        return value
+
+    optimizer.step(loss)  # type: ignore[no-untyped-call]
+    return weight_CD.detach()
+
+
+def _logits(state_ND: Tensor, weight_CD: Tensor) -> Tensor:
+    return state_ND @ weight_CD[:, :-1].T + weight_CD[:, -1]
+
+
+class _FirstTokens:
+    """Reads the first state of each row."""
+
+    def reads(self, batch: Batch) -> list[Tensor]:
+        return []
+
+
+def _read(network: Network, arrays: Iterable[dict[str, Any]]) -> tuple[Tensor, Tensor]:
+    """([CLS] states [N, D] in double precision, labels [N]) of packed pairs, on the CPU."""
+    with evaluating(network):
+        read = [
+            (states.row_BD.double().cpu(), batch["label_N"].cpu())
+            for batch, states in outputs(network, _FirstTokens(), arrays)
+        ]
+        states, labels = (torch.cat(column) for column in zip(*read, strict=True))
+    return states.clone(), labels.clone()

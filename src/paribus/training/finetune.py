@@ -41,7 +41,7 @@ from paribus.training.finetuner import (
     task_steps,
     work_of,
 )
-from paribus.training.joint.train import FOLDER, describe_joint, is_whole, joint_path, train_joint
+from paribus.training.joint import FOLDER, describe_joint, is_whole, joint_path, train_joint
 from paribus.training.learner import Finetuning
 from paribus.training.profile import ResolvedProfile
 from paribus.training.replay import Replay, read_text

@@ -16,7 +16,7 @@ import numpy as np
 from paribus.core.console import say
 from paribus.core.errors import UserError
 from paribus.models.heads.head import name_places
-from paribus.models.heads.replaced import ORIGINAL, find_real
+from paribus.models.heads.vocabulary import ORIGINAL, find_real
 from paribus.runs.folder import read_lines
 from paribus.training.evaluate import AnyHead, HeldOutEvaluation, Model, evaluating, on_device, packed
 from paribus.training.steps import as_batch

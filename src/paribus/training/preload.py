@@ -8,7 +8,7 @@ MODULES = (
     "hydra.utils",
     "optuna",
     "paribus.models.text_to_text",
-    "paribus.models.two_way",
+    "paribus.models.encoder",
     "paribus.optim.adamw",
     "paribus.runs.provenance",
     "paribus.tasks.docs.package",

@@ -61,7 +61,7 @@ def run_search(request: SearchRequest) -> int:
     from paribus.sweeps.launchers.base import Ended, Events, Work, failure_reason
     from paribus.sweeps.launchers.local import Slots, machine_slots
     from paribus.sweeps.search.status import status_reader
-    from paribus.sweeps.status_table import read_live
+    from paribus.sweeps.status import read_live
 
     read, slots = status_reader(request.folder), machine_slots(sys.maxsize, request.slots)
     search = (sys.executable, "-m", "paribus", "train", "-m", f"search={request.name}", *request.overrides)

@@ -21,10 +21,10 @@ from paribus.core.config import job_overrides
 from paribus.core.console import say
 from paribus.core.errors import UserError
 from paribus.core.files import write_text
-from paribus.sweeps.search.findings import describe_best, describe_importances, list_complete
 from paribus.sweeps.search.ledger import OVERDUE, OVERRIDES, ClaimedTrial, Ledger, TrialCounts
 from paribus.sweeps.search.pruning import PRUNER, UnknownObjective
 from paribus.sweeps.search.settings import Settings
+from paribus.sweeps.search.status import describe_best, describe_importances, list_complete
 from paribus.sweeps.search.storage import RENEWED, StudyFile, StudyStorage, open_storage, this_worker
 from paribus.sweeps.sweep import quote
 
