@@ -46,20 +46,13 @@ def report(request: Request) -> str:
     lines = [write_costs(request, prices.of(), len(slots), prices.loading), *price_claims(prices, len(slots))]
     lines += absent_lines(expanded.absent)
     if (forecast := forecast_plateau(expanded, prices.budgets)) is not None:
-        lines += ["", f"{forecast}.", _advise(prices, forecast.worst, len(slots))]
+        outlook, costs = forecast.worst, prices.of()
+        seconds = [prices.measured[cost.arm.removesuffix(TRIALS)]["pretrain_seconds"] for cost in costs]
+        more = sum(cost.runs * each * (outlook.factor - 1.0) for cost, each in zip(costs, seconds, strict=True))
+        total = prices.loading + (sum(cost.own_seconds for cost in costs) + more) / len(slots)
+        how = f": `{command_with(request, outlook.longer)}`" if lengthens(request, outlook.longer) else ""
+        lines += ["", f"{forecast}.", f"Train {outlook.factor:.1f} times as long, about {duration(total)}{how}."]
     return "\n".join(lines)
-
-
-def _advise(prices: Prices, outlook: Outlook, slots: int) -> str:
-    """To train longer, with the command that does and its cost."""
-    request, costs = prices.expanded.request, prices.of()
-    pretraining = ((cost.runs, prices.measured[cost.arm.removesuffix(TRIALS)]["pretrain_seconds"]) for cost in costs)
-    more = sum(runs * seconds * (outlook.factor - 1.0) for runs, seconds in pretraining)
-    total = prices.loading + (sum(cost.own_seconds for cost in costs) + more) / slots
-    advice = f"Train {outlook.factor:.1f} times as long, about {duration(total)}"
-    if lengthens(request, outlook.longer):
-        advice += f": `{command_with(request, outlook.longer)}`"
-    return f"{advice}."
 
 
 class Part(NamedTuple):

@@ -23,10 +23,6 @@ from paribus.verdict.sequential import FIRST, MOST
 MOST_LOOKS = 100  # seeds at the last look: the levels of more take minutes
 
 
-def _read_slots(value: str) -> int | None:
-    return None if value in ("auto", "null") else whole(1)(value)
-
-
 def _read_seeds(value: str) -> tuple[int, ...]:
     if span := re.fullmatch(r"range\((\d+),\s*(\d+)\)", value):
         seeds: Sequence[int] = range(int(span[1]), int(span[2]))
@@ -58,7 +54,12 @@ SEEDS: Option[tuple[int, ...] | None] = Option(
     "seeds", "only these seeds: 0,1,2 or range(0,5)", None, _read_seeds, shown="those of the scale", config="seed"
 )
 SLOTS: Option[int | None] = Option(
-    "slots", "how many runs train at once", None, _read_slots, shown="auto", choices=lambda: ["auto"]
+    "slots",
+    "how many runs train at once",
+    None,
+    lambda value: None if value in ("auto", "null") else whole(1)(value),
+    shown="auto",
+    choices=lambda: ["auto"],
 )
 RUNS = Option("runs", "folder of the runs", Path("runs"), folder, config="paths.runs", old=("run_dir",))
 RESULTS = Option("results", "folder of committed results, which count as finished runs", store.RESULTS, folder)

@@ -73,32 +73,24 @@ def run_sweep(
             return {job.label: runs.find(job) for job in trials.jobs}
 
         tuning = tune_arms(expanded, request.tuned, run_trials)
-        _tell_ends(tuning, request.sweep.path)
+        ends = dict[str, list[str]]()  # arms whose value lies at an end of the space that was searched
+        for arm, tuned in tuning.arms.items():
+            for said in tuned.at_end:
+                ends.setdefault(said, []).append(arm)
+        for said, arms in ends.items():
+            how = f"To search further, stop this run and widen tune.space in {request.sweep.path}."
+            say(f"{', '.join(arms)}: {said}. {how}")
         expanded = expand(request._replace(sweep=apply_tuning(request.sweep, tuning)))
     runs = _SweepRun(expanded, plan_budgets(expanded, plan), launcher, train, command, tuning)
     status = runs.run()
-    if request.scale != TRIAL:
-        _tell_plateaus(runs.courses)
-    return status
-
-
-def _tell_ends(tuning: Tuning, path: Path) -> None:
-    """Say before the table is run which arms chose a value at an end of the space that was searched."""
-    ends = dict[str, list[str]]()
-    for arm, tuned in tuning.arms.items():
-        for said in tuned.at_end:
-            ends.setdefault(said, []).append(arm)
-    for said, arms in ends.items():
-        say(f"{', '.join(arms)}: {said}. To search further, stop this run and widen tune.space in {path}.")
-
-
-def _tell_plateaus(courses: Mapping[str, Sequence[Course]]) -> None:
-    """Say which arms left the plateau of a trivial model and which are still on it."""
-    left = describe_left({arm: [run.share for run in runs if run.share is not None] for arm, runs in courses.items()})
-    if left:
+    if request.scale == TRIAL:
+        return status
+    shares = {arm: [one.share for one in of_arm if one.share is not None] for arm, of_arm in runs.courses.items()}
+    if left := describe_left(shares):
         say(f"{left}.")
-    if stuck := find_stuck({arm: [run.stuck for run in runs] for arm, runs in courses.items()}):
+    if stuck := find_stuck({arm: [one.stuck for one in of_arm] for arm, of_arm in runs.courses.items()}):
         say(f"{stuck}. These arms decide nothing until they are trained longer; `paribus table` says how long.")
+    return status
 
 
 def _train(described: Run) -> Path:
@@ -347,7 +339,21 @@ class _SweepRun:
         identity = self.identities[job.label]
         record = find_finished(identity.folder, identity.signature)
         if record is None:
-            self._fail(job, error or "no record with this signature; did a file change during the run?", end)
+            error = error or "no record with this signature; did a file change during the run?"
+            failed = Record(
+                signature=identity.signature,
+                study=job.study,
+                arm=job.arm,
+                seed=job.seed,
+                status="failed",
+                scale=self.request.scale,
+                sweep_hash=self.request.sweep.hash(self.request.scale),
+                data=identity.data,
+            )
+            write_failure(identity.folder, failed, error)
+            self.failures[job.label] = error + (f" (log: {end.work.log})" if end else "")
+            self.status.set(job.label, "failed")
+            self.status.note(f"✗ {job.label} failed: {self.failures[job.label]}")
             return
         self._add_course(job, record)
         if self.request.keep:
@@ -360,23 +366,6 @@ class _SweepRun:
         self.status.note(
             f"{mark} {job.label} {record.status}{took}{': ' if shown else ''}{shown} [{self.status.summary()}]"
         )
-
-    def _fail(self, job: Job, error: str, end: Ended | None) -> None:
-        identity, request = self.identities[job.label], self.request
-        run = Record(
-            signature=identity.signature,
-            study=job.study,
-            arm=job.arm,
-            seed=job.seed,
-            status="failed",
-            scale=request.scale,
-            sweep_hash=request.sweep.hash(request.scale),
-            data=identity.data,
-        )
-        write_failure(identity.folder, run, error)
-        self.failures[job.label] = error + (f" (log: {end.work.log})" if end else "")
-        self.status.set(job.label, "failed")
-        self.status.note(f"✗ {job.label} failed: {self.failures[job.label]}")
 
     def _add_course(self, job: Job, record: Record) -> None:
         if record.done and record.own:

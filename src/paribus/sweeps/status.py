@@ -20,7 +20,6 @@ from paribus.core.processes import Stopped
 from paribus.runs.archive import open_archive
 from paribus.runs.folder import RECORD, read_last_step, read_scale, read_state
 from paribus.runs.manifest import Manifest, find_manifest
-from paribus.runs.record import Record
 from paribus.runs.store import trial_study
 from paribus.sweeps.request import Request
 from paribus.sweeps.sweep import SCRATCH, Job, jobs
@@ -321,7 +320,13 @@ def _read_run(request: Request, status: SweepStatus, job: Job, manifest: Manifes
     signature = manifest.runs.get(job.label) if manifest else None
     steps = manifest.steps.get(job.arm) if manifest else None
     cells = []
-    for folder in _find_folders(request, job, signature):
+    name = f"seed{job.seed}-{signature or ''}"
+    folders: list[Path] = []  # the newest first
+    for root in request.roots:
+        here = (root / job.study / job.arm).glob(name if signature else f"{name}*")
+        folders += sorted(here, key=lambda folder: (-folder.stat().st_mtime, folder.name))
+    archives = [archive for root in request.roots if (archive := open_archive(root / job.study))]
+    for folder in folders:
         state, record = read_state(folder)
         if manifest is None:  # which says which runs are of this scale
             scale = read_scale(folder) if record is None else record.scale
@@ -334,26 +339,11 @@ def _read_run(request: Request, status: SweepStatus, job: Job, manifest: Manifes
             status.durations.setdefault(job.label, ended - start)
         if start and state == "running":
             status.begun.setdefault(job.label, (start, 0.0))
-    archived = _find_archived(request, job, signature)
-    cells += [RunCell(record.status, 1.0, choose_values(record.metrics, status.columns)) for record in archived]
+    archived = (run for archive in archives for run in archive.list_runs() if run.key.arm == job.arm)
+    records = (run.read_record()[0] for run in archived if run.key.name.startswith(name))
+    kept = [record for record in records if record is not None and record.scale == request.scale]
+    cells += [RunCell(record.status, 1.0, choose_values(record.metrics, status.columns)) for record in kept]
     status.cells[job.label] = next((cell for cell in cells if cell.state != "missing"), status.cell(job))
-
-
-def _find_folders(request: Request, job: Job, signature: str | None) -> Iterator[Path]:
-    """The folders of a run, the newest first."""
-    for root in request.roots:
-        folders = (root / job.study / job.arm).glob(f"seed{job.seed}-{signature or '*'}")
-        yield from sorted(folders, key=lambda folder: (-folder.stat().st_mtime, folder.name))
-
-
-def _find_archived(request: Request, job: Job, signature: str | None) -> Iterator[Record]:
-    """The records of a run in archives."""
-    for archive in (archive for root in request.roots if (archive := open_archive(root / job.study))):
-        for run in archive.list_runs():
-            if run.key.arm == job.arm and run.key.name.startswith(f"seed{job.seed}-{signature or ''}"):
-                record, _ = run.read_record()
-                if record is not None and record.scale == request.scale:
-                    yield record
 
 
 def _modified(path: Path) -> float | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from paribus.core.console import say
@@ -46,7 +46,10 @@ def run_until_decided(
             raise UserError(f"no claim is about {', '.join(request.arms)} alone", "name all arms of a claim in arms=")
         arms = _join_arms(sweep, needed.values())
     looks = _plan_looks(request, most)
-    for seeds in _growing_seeds(sweep.seeds_at(request.scale), looks):
+    of_scale = sweep.seeds_at(request.scale)  # in their order, then the smallest that are not among them
+    others = (seed for seed in itertools.count() if seed not in of_scale)
+    listed = list(itertools.islice(itertools.chain(of_scale, others), looks.most))
+    for seeds in (tuple(listed[:count]) for count in range(looks.first, looks.most + 1)):
         settled = [] if arms is None else [arm for arm in sweep.arms if arm not in arms]
         until = {"first": looks.first, "most": looks.most, "seeds": list(seeds), "settled": settled}
         if status := run(request._replace(arms=arms, seeds=seeds, until=until)):
@@ -95,10 +98,3 @@ def _plan_looks(request: Request, most: int) -> Looks:
         mend = f"resume with max_seeds={before}, or start over with study=NAME"
         raise UserError(f"max_seeds={most}, but this sweep began with max_seeds={before}", mend)
     return Looks(int(manifest.until["first"]), before)
-
-
-def _growing_seeds(of_scale: Sequence[int], looks: Looks) -> Iterator[tuple[int, ...]]:
-    """The seeds of each look: those of the scale in their order, then the smallest that are not among them."""
-    others = (seed for seed in itertools.count() if seed not in of_scale)
-    seeds = list(itertools.islice(itertools.chain(of_scale, others), looks.most))
-    return (tuple(seeds[:n]) for n in range(looks.first, looks.most + 1))

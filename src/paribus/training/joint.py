@@ -10,7 +10,7 @@ The weights are kept in the run's folder until every task is done, so that an in
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -40,15 +40,10 @@ ABOUT = f"{FOLDER}.json"  # what it trained
 
 @dataclass(frozen=True)
 class NamedRows(TaskRows):
-    """The rows of a task, whose batches name it as `task`.
-
-    `slots` are further arrays, one entry per row, for losses beside the task's own (a second label, the logits of a
-    teacher). A batch holds their entries under the same names; a loss that finds no slot in a batch counts nothing.
-    """
+    """The rows of a task, whose batches name it as `task`."""
 
     task: str
     rows: TaskRows
-    slots: Mapping[str, Array] = field(default_factory=dict)
 
     @cached_property
     def length_N(self) -> Array:  # type: ignore[override]  # a dataclass field in other rows
@@ -56,9 +51,7 @@ class NamedRows(TaskRows):
         return self.rows.length_N
 
     def batch(self, row_B: Array, multiple: int) -> Arrays:
-        """The batch of the task, its name as `task`, and the slots."""
-        slots = {name: values_N[row_B] for name, values_N in self.slots.items()}
-        return {**self.rows.batch(row_B, multiple), "task": self.task, **slots}
+        return {**self.rows.batch(row_B, multiple), "task": self.task}
 
     def split(self, row_B: Array) -> list[Array]:
         return self.rows.split(row_B)

@@ -71,7 +71,9 @@ def resolve(asked: Profile) -> ResolvedProfile:
     ranks = ranks_of(asked.ranks, asked.accelerator)
     if asked.strategy not in STRATEGIES:
         raise UserError(f"profile.strategy={asked.strategy} is unknown", f"use {' or '.join(STRATEGIES)}")
-    threads = asked.threads or _find_threads(ranks)
+    given = os.environ.get(THREADS, "")
+    here = int(given) if given.isdigit() and int(given) else max(1, len(os.sched_getaffinity(0)) // max(1, ranks))
+    threads = asked.threads or here
     torch.set_num_threads(threads)
     keep_freed_memory()
     collect_often()
@@ -99,12 +101,6 @@ def _is_masked() -> bool:
 
 def _choose_accelerator(asked: str) -> str:
     return asked if asked != "auto" else "gpu" if torch.cuda.is_available() else "cpu"
-
-
-def _find_threads(ranks: int) -> int:
-    """Threads of one process: OMP_NUM_THREADS if it is set, else the process's share of the cores."""
-    given = os.environ.get(THREADS, "")
-    return int(given) if given.isdigit() and int(given) else max(1, len(os.sched_getaffinity(0)) // max(1, ranks))
 
 
 def _cpu_field(name: str) -> str:

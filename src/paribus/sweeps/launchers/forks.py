@@ -25,7 +25,24 @@ from paribus.core.errors import UserError
 from paribus.core.processes import Stopped, collect_often, collect_rarely, die_with_parent, stoppable
 from paribus.sweeps.launchers.base import LOST, attempt
 
-PRELOADED = "paribus.training.preload"
+PRELOADED = (  # what a run imports; that starts no thread and leaves CUDA alone
+    "hydra.utils",
+    "optuna",
+    "paribus.models.text_to_text",
+    "paribus.models.encoder",
+    "paribus.optim.adamw",
+    "paribus.runs.provenance",
+    "paribus.tasks.docs.package",
+    "paribus.training.finetune",
+    "paribus.training.logger",
+    "paribus.training.pretrain",
+    "paribus.training.run",
+    "requests",
+    "torch._dynamo",  # by the first optimizer
+    "torch.utils.serialization.config",  # by the first checkpoint
+    "torchmetrics.functional",
+    "wandb",
+)
 POLL = 0.02  # seconds between two looks for ended processes
 
 
@@ -111,12 +128,18 @@ def kill(group: int, number: signal.Signals) -> None:
         os.killpg(group, number)
 
 
+def preload() -> None:
+    """Import all that a run imports."""
+    for name in PRELOADED:
+        importlib.import_module(name)
+
+
 def serve(number: int, parent: int) -> None:
     """Fork a process for every `ForkOrder` from the connection, and report how each ended. Ends with its parent."""
     die_with_parent(parent)
     server = os.getpid()
     collect_rarely()
-    importlib.import_module(PRELOADED)
+    preload()
     if (order := _fork_orders(Connection(number))) is not None:
         sys.exit(_follow(order, server))
 

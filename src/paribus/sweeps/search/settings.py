@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from paribus.core.build import build
 from paribus.core.checksums import digest
+from paribus.core.config import compose
+from paribus.core.config_errors import explained
 from paribus.core.errors import UserError
 from paribus.core.recipes import without_recipe
 from paribus.core.trust import check_name
-from paribus.sweeps.search.pruning import make_pruner
 from paribus.sweeps.search.space import Choice, Dimension, dimension
 from paribus.sweeps.search.storage import JOURNAL, without_password
 from paribus.verdict.metrics import LOSS
@@ -92,12 +93,16 @@ def read_settings(
     given: Mapping[str, Any], config: DictConfig, context: HydraContext, arguments: Sequence[str]
 ) -> Settings:
     """Read `hydra.sweeper` and the command line. Raises UserError naming the key that cannot be used."""
+    from omegaconf import OmegaConf
+
     ours = config.keys() >= _OUR_KEYS
     space, fixed = _read_space(given, context, without_recipe(arguments) if ours else arguments)
     directions = tuple(map(str, _as_list(given["direction"])))
     objectives, seeds = tuple(map(str, _as_list(given["objective"]))), tuple(map(int, _as_list(given["seeds"])))
     _check(given, space, directions)
-    base = _compose_base(context, config, fixed)
+    with explained():  # the config of a trial without its parameters, unresolved
+        composed = compose(fixed) if ours else context.config_loader.load_sweep_config(config, list(fixed))
+    base: Any = OmegaConf.to_container(composed, resolve=False)
     if not objectives and ours and len(directions) == 1:
         objectives = (LOSS,)
     if len(objectives) != len(directions) and (objectives or ours):
@@ -161,22 +166,9 @@ def _check(given: Mapping[str, Any], space: Mapping[str, Dimension], directions:
         raise UserError(f"a grid needs a finite space, but {wide[0]} is an interval", mend)
     try:
         if given["pruner"] is not None:
-            make_pruner(_plain(given["pruner"]))
+            build(_plain(given["pruner"]))
     except UserError as error:
         raise UserError(f"hydra.sweeper.pruner cannot be built ({error})", "see its arguments in Optuna") from error
-
-
-def _compose_base(context: HydraContext, config: DictConfig, fixed: Sequence[str]) -> dict[str, Any]:
-    """The config of a trial without its parameters, unresolved."""
-    from omegaconf import OmegaConf
-
-    from paribus.core.config import compose
-    from paribus.core.config_errors import explained
-
-    with explained():
-        ours = config.keys() >= _OUR_KEYS
-        composed = compose(fixed) if ours else context.config_loader.load_sweep_config(config, list(fixed))
-    return dict(OmegaConf.to_container(composed, resolve=False))  # type: ignore[arg-type]
 
 
 def _load_conditional(path: str | None, fixed: Sequence[str]) -> Callable[[Trial], None] | None:

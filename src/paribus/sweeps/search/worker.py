@@ -179,12 +179,9 @@ class _Worker:
         basic = type(self.launcher).__name__ == "BasicLauncher"
         if basic and self.settings.jobs > 1:
             say("hydra/launcher=basic runs one trial at a time; start the same command again for a second worker")
-        if basic or self.settings.jobs == 1:
-            self._run_in_turn()
-        else:
+        if not basic and self.settings.jobs > 1:
             self._run_side_by_side()
-
-    def _run_in_turn(self) -> None:
+            return
         while not self.ledger.over():
             if (claim := self.ledger.claim()) is None:
                 time.sleep(POLL)
