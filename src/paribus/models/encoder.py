@@ -23,8 +23,8 @@ from transformers import (
 from paribus.models.attention import kernel
 from paribus.models.encoder_names import ALBERT, ELECTRA, ROFORMER, layout_of, tensor_names
 from paribus.models.generation import RowWriter
-from paribus.models.last_layer import ReadPositions, allow_positions, computing_only, find_positions
-from paribus.models.network import Batch, Network, Outputs, State
+from paribus.models.last_layer import allow_positions, computing_only, find_positions
+from paribus.models.network import Batch, Network, Outputs, State, find_real, keep_states
 
 if TYPE_CHECKING:
     from paribus.data.tokens.vocabulary import Vocabulary
@@ -85,7 +85,11 @@ class Encoder(Network):
         left-only attention it always does: padding is on the right, to which no real token attends. With
         `batch["rank_BL"]` a place sees those of a rank not above its own.
         """
-        ids_BL, read = batch["ids_BL"], self._read_positions(batch)
+        ids_BL, read = batch["ids_BL"], None
+        # The last layer is computed everywhere if the last token summarizes a row, and if the forward pass is compiled,
+        # which wants one shape
+        if "read_P" in batch and not (self.left or self.compiled):
+            read = find_positions(batch["read_P"], *ids_BL.shape)
         position_1L = torch.arange(ids_BL.shape[1], device=ids_BL.device)[None]
         with computing_only(self.backbone.encoder.layer[-1], read):
             hidden_BLD = self.backbone(
@@ -104,14 +108,6 @@ class Encoder(Network):
             (query, key), scale = score(query, key, scale, place_BQ), 1.0
         return query, key
 
-    def _read_positions(self, batch: Batch) -> ReadPositions | None:
-        """Where the last layer is computed; None for everywhere: a row is summarized by its last token, or the
-        forward pass is compiled, which wants one shape.
-        """
-        if "read_P" not in batch or self.left or self.compiled:
-            return None
-        return find_positions(batch["read_P"], *batch["ids_BL"].shape)
-
     def summarize(self, hidden_BLD: Tensor, batch: Batch) -> Tensor | None:
         if not self.left:
             return None
@@ -125,28 +121,21 @@ class Encoder(Network):
     def _attention_mask(self, batch: Batch, position_1L: Tensor) -> Tensor | None:
         """int64 [B, L]: the real places, or bool [B, 1, L, L]: who (row) sees whom by rank; None: as the model is."""
         if "rank_BL" in batch:
-            rank_BL = torch.where(position_1L < batch["length_B"][:, None], batch["rank_BL"], _UNSEEN)
+            rank_BL = torch.where(find_real(batch), batch["rank_BL"], _UNSEEN)
             visible_B1LL: Tensor = (rank_BL[:, None, :] <= rank_BL[:, :, None])[:, None]
             return visible_B1LL
         if self.spec.attention == "right":
             return self._attention_mask({**batch, "rank_BL": -position_1L}, position_1L)
         if batch["full"] or self.left:
             return None
-        real_BL: Tensor = (position_1L < batch["length_B"][:, None]).long()
-        return real_BL
+        return find_real(batch).long()
 
     def watch(self, layer: int, keep: Callable[[Tensor], None]) -> None:
         """As `Network.watch`. A pre-LN encoder's states have gone through the final LayerNorm, but those of the
         embeddings.
         """
         norm = self.backbone.LayerNorm if self.spec.norm == "pre" and layer else None
-        module = self.backbone.encoder.layer[layer - 1] if layer else self.backbone.embeddings
-
-        def hook(_: nn.Module, __: object, output: Tensor | tuple[Tensor, ...]) -> None:
-            state_BLD = output[0] if isinstance(output, tuple) else output
-            keep(state_BLD if norm is None else norm(state_BLD))
-
-        module.register_forward_hook(hook)
+        keep_states(self.backbone.encoder.layer[layer - 1] if layer else self.backbone.embeddings, keep, norm)
 
     def share_embeddings(self, other: Network) -> None:
         """Read the tables of words, positions and segments and the LayerNorm of another encoder of this width; the

@@ -22,7 +22,7 @@ from transformers.models.t5.modeling_t5 import (
 
 from paribus.models.attention import kernel
 from paribus.models.generation import RowWriter
-from paribus.models.network import Batch, Network, Outputs, State
+from paribus.models.network import Batch, Network, Outputs, State, find_real, keep_states
 from paribus.models.spec import Shape
 from paribus.models.t5 import T5
 
@@ -94,9 +94,7 @@ class TextToText(Network):
         """int64 [B, L]: 1 at tokens that are read; None if no row is padded."""
         if batch["full"]:
             return None
-        column_L = torch.arange(batch["ids_BL"].shape[1], device=batch["ids_BL"].device)
-        real_BL: Tensor = (column_L < batch["length_B"][:, None]).long()
-        return real_BL
+        return find_real(batch).long()
 
     def depth_of(self, parameter: str) -> int:
         if "shared" in parameter:
@@ -340,14 +338,10 @@ class TextEncoder(TextToText):
 
     def watch(self, layer: int, keep: Callable[[Tensor], None]) -> None:
         """As `Network.watch`; the states of layers, but not the embeddings, have gone through the final norm."""
-        if not layer:
-            self.backbone.embed_tokens.register_forward_hook(lambda _, __, output: keep(output))
-            return
-
-        def hook(_: nn.Module, __: object, output: Tensor | tuple[Tensor, ...]) -> None:
-            keep(self.backbone.final_layer_norm(output[0] if isinstance(output, tuple) else output))
-
-        self.backbone.block[layer - 1].register_forward_hook(hook)
+        if layer:
+            keep_states(self.backbone.block[layer - 1], keep, self.backbone.final_layer_norm)
+        else:
+            keep_states(self.backbone.embed_tokens, keep)
 
     def writer(self, batch: Batch, most: int) -> Callable[[Tensor | None], Tensor]:
         return Network.writer(self, batch, most)

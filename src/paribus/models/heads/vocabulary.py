@@ -14,7 +14,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy,
 from transformers.activations import ACT2FN
 
 from paribus.models.heads.head import Head, TokenHead, summed_cross_entropy
-from paribus.models.network import Batch, Network, Outputs, initialize
+from paribus.models.network import Batch, Network, Outputs, find_real, initialize
 
 ORIGINAL = "original_BL"
 
@@ -152,11 +152,9 @@ def start_head(head: Head, network: Network, seed: int, weights: Mapping[str, Te
     return head
 
 
-def find_real(batch: Batch) -> Tensor:
+def find_places(batch: Batch) -> Tensor:
     """[N]: flat places of [B, L] that are not padding, special tokens included."""
-    column_L = torch.arange(batch["ids_BL"].shape[1], device=batch["length_B"].device)
-    place_N: Tensor = (column_L < batch["length_B"][:, None]).flatten().nonzero()[:, 0]
-    return place_N
+    return find_real(batch).flatten().nonzero()[:, 0]
 
 
 class ReplacedHead(Head):
@@ -179,12 +177,12 @@ class ReplacedHead(Head):
 
     def logits(self, outputs: Outputs, batch: Batch) -> Tensor:
         """[N] logits at the positions it predicts; above 0: replaced."""
-        place_N = find_real(batch) if self.everywhere else batch["slot_P"]
+        place_N = find_places(batch) if self.everywhere else batch["slot_P"]
         score_N: Tensor = self.score(gelu(self.dense(outputs.at(place_N))))[:, 0]
         return score_N
 
     def forward(self, outputs: Outputs, batch: Batch) -> Tensor:
-        place_N = find_real(batch) if self.everywhere else batch["slot_P"]
+        place_N = find_places(batch) if self.everywhere else batch["slot_P"]
         replaced_N = (batch["ids_BL"] != batch[ORIGINAL]).flatten()[place_N]
         logits_N = self.logits(outputs, batch).float()
         return binary_cross_entropy_with_logits(logits_N, replaced_N.float(), reduction="sum")
@@ -222,7 +220,7 @@ class CopyHead(TokenHead):
         return log_PV.scatter(1, read_P[:, None], copied_P1)
 
     def forward(self, outputs: Outputs, batch: Batch) -> Tensor:
-        place_N = find_real(batch)
+        place_N = find_places(batch)
         hidden_ND = outputs.at(place_N)
         read_N, original_N = (batch[name].flatten()[place_N] for name in ("ids_BL", ORIGINAL))
         return sum_copy_losses(self.scores(hidden_ND), self.gate(hidden_ND)[:, 0], read_N, original_N)
