@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytorch_lightning as pl
 import torch
@@ -42,17 +42,14 @@ from paribus.training.callbacks import (
 from paribus.training.description import Run
 from paribus.training.distributed import GatherShards, RankGroup, helpers
 from paribus.training.evaluate import placed
+from paribus.training.finetune import make_snapshots
 from paribus.training.in_distribution import name_values
-from paribus.training.learner import Pretraining, change_tensors
+from paribus.training.learner import Learner, Pretraining, change_tensors
 from paribus.training.noise_scale import NoiseScale
-from paribus.training.points import make_snapshots
 from paribus.training.pretraining_record import describe_stage
 from paribus.training.stage import OPTIMIZER, Stage
 from paribus.training.steps import PretrainingSteps, StepData
 from paribus.training.trainer import build_profiler, trainer
-
-if TYPE_CHECKING:
-    from paribus.training.learner import Learner
 
 STAGE = "pretrain.json"
 
@@ -147,7 +144,7 @@ def train(stage: Stage, meter: Meter, curves: Curves, noise: NoiseScale | None, 
         *gather_shards(stage),
         *evaluations,
         *make_snapshots(stage),
-        *callbacks_of(stage),
+        *keep_optimizer(stage),
         last_checkpoint(stage),
         Bar(f"{stage.run.label} pre-training", stage.steps),
     ]
@@ -158,7 +155,7 @@ def train(stage: Stage, meter: Meter, curves: Curves, noise: NoiseScale | None, 
 def help_to_train(stage: Stage, group: RankGroup) -> None:
     """What the other processes of a run do: the steps, and what all must do for a checkpoint."""
     take_weights(stage)
-    take_steps(stage, [*gather_shards(stage), *callbacks_of(stage), last_checkpoint(stage)], None, group)
+    take_steps(stage, [*gather_shards(stage), *keep_optimizer(stage), last_checkpoint(stage)], None, group)
 
 
 def take_steps(stage: Stage, callbacks: list[Any], tracked: Tracked | None, group: RankGroup) -> None:
@@ -270,7 +267,7 @@ def save(stage: Stage) -> None:
     seal_folder(folder)
 
 
-class Keep(StepCallback):
+class KeepOptimizer(StepCallback):
     """Writes the optimizer's state after the last of `total` steps."""
 
     def __init__(self, folder: Path, total: int) -> None:
@@ -284,7 +281,7 @@ class Keep(StepCallback):
                 torch.save(kept, work)
 
 
-class Take(pl.Callback):
+class TakeOptimizer(pl.Callback):
     """Gives the optimizer, before its first step, the state of each parameter that the stage before had too."""
 
     def __init__(self, folder: Path) -> None:
@@ -299,11 +296,11 @@ class Take(pl.Callback):
                 state[parameter] = change_tensors(kept[name], lambda tensor: tensor.to(module.device))
 
 
-def callbacks_of(stage: Stage) -> list[pl.Callback]:
+def keep_optimizer(stage: Stage) -> list[pl.Callback]:
     """The callbacks that keep the stage's optimizer for the next one and load the previous stage's, if requested."""
     callbacks: list[pl.Callback] = []
     if stage.hands_on:
-        callbacks.append(Keep(stage.folder, stage.steps))
+        callbacks.append(KeepOptimizer(stage.folder, stage.steps))
     if stage.run.trainer.keep_optimizer and stage.before is not None:
-        callbacks.append(Take(stage.before))
+        callbacks.append(TakeOptimizer(stage.before))
     return callbacks

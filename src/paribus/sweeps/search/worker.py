@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,11 +22,15 @@ from paribus.core.config import job_overrides
 from paribus.core.console import say
 from paribus.core.errors import UserError
 from paribus.core.files import write_text
+from paribus.sweeps.launchers.base import Ended, Events, Work, failure_reason
+from paribus.sweeps.launchers.local import Slots, machine_slots
+from paribus.sweeps.request import SearchRequest
 from paribus.sweeps.search.ledger import OVERDUE, OVERRIDES, ClaimedTrial, Ledger, TrialCounts
 from paribus.sweeps.search.pruning import PRUNER, UnknownObjective
 from paribus.sweeps.search.settings import Settings
-from paribus.sweeps.search.status import describe_best, describe_importances, list_complete
+from paribus.sweeps.search.status import describe_best, describe_importances, list_complete, status_reader
 from paribus.sweeps.search.storage import RENEWED, StudyFile, StudyStorage, open_storage, this_worker
+from paribus.sweeps.status import read_live
 from paribus.sweeps.sweep import quote
 
 if TYPE_CHECKING:
@@ -278,3 +283,29 @@ def _read_objectives(settings: Settings, returned: object) -> list[float]:
         cause = f"{len(values)} objectives for {len(settings.directions)} directions"
         raise UserError(cause, "name them in hydra.sweeper.objective")
     return [float(value) for value in values]
+
+
+def run_search(request: SearchRequest) -> int:
+    """Search with one worker per slot, all on one study. Returns 1 if a worker failed.
+
+    Raises Stopped if the user stops it; the same command resumes the search.
+    """
+    read, slots = status_reader(request.folder), machine_slots(sys.maxsize, request.slots)
+    search = (sys.executable, "-m", "paribus", "train", "-m", f"search={request.name}", *request.overrides)
+    own_threads = any(text.startswith("profile.threads=") for text in request.overrides)
+    workers = []
+    for number, slot in enumerate(slots, 1):  # each runs trials until the study is complete
+        command = search if own_threads else (*search, f"profile.threads={slot.threads}")
+        workers.append(Work(f"worker {number}", command, request.folder / f"worker{number}.log"))
+    ended: list[Ended] = []
+    if sys.stderr.isatty():
+        with read_live(read, sys.stderr) as read_again:
+            Slots(slots).run(workers, Events(ended=ended.append, idle=read_again))
+    else:
+        events = Events(lambda begun, place: say(f"▶ {begun.label}, log: {begun.log}"), ended=ended.append)
+        Slots(slots).run(workers, events)
+    for end in ended:
+        if end.status:
+            say(f"✗ {end.work.label} failed: {failure_reason(end)} (log: {end.work.log})")
+    print(read().text())
+    return 1 if any(end.status for end in ended) else 0
