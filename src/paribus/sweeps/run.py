@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -68,7 +67,7 @@ def run_sweep(
 
         def run_trials(trials: Expanded) -> dict[str, Record | None]:
             planned = {name: budgets[name.rpartition(".")[0]] for name in trials.configs}
-            runs = _SweepRun(trials, planned, launcher, train, command)
+            runs = _SweepRun(trials, planned, launcher, train, command, Tuning())
             runs.run()
             return {job.label: runs.find(job) for job in trials.jobs}
 
@@ -104,45 +103,35 @@ def train_command(job: Job) -> list[str]:
     return [sys.executable, "-m", "paribus", "train", *job.overrides]
 
 
-@dataclass
 class _SweepRun:
-    """The runs of one expansion. `budgets`: {arm: what it is planned to use}; `failures`: {label: why}.
+    """The runs of one expansion.
 
+    `budgets`: {arm: what it is planned to use}; `steps`: {arm: planned optimizer steps}; `failures`: {label: why};
     `courses`: {arm: what the loss of each finished run on its own noise went through}.
     """
 
-    expanded: Expanded
-    budgets: Mapping[str, Mapping[str, Any]]
-    launcher: Launcher
-    train: Train
-    command: Command
-    tuning: Tuning = field(default_factory=Tuning)
-    status: SweepStatus = field(init=False)
-    identities: dict[str, Identity] = field(init=False)
-    shelves: dict[str, set[Path]] = field(init=False)
-    failures: dict[str, str] = field(default_factory=dict)
-    courses: dict[str, list[Course]] = field(init=False)
-
-    def __post_init__(self) -> None:
-        request = self.request
+    def __init__(
+        self,
+        expanded: Expanded,
+        budgets: Mapping[str, Mapping[str, Any]],
+        launcher: Launcher,
+        train: Train,
+        command: Command,
+        tuning: Tuning,
+    ) -> None:
+        self.expanded, self.budgets, self.tuning = expanded, budgets, tuning
+        self.launcher, self.train, self.command = launcher, train, command
+        self.request = request = expanded.request
+        self.steps = {arm: int(budget["steps"]) for arm, budget in budgets.items()}
         title = f"{request.study_name} at scale={request.scale}"
-        columns = request.sweep.claimed_columns
-        self.status = SweepStatus(title, self.expanded.jobs, columns, absent=self.expanded.absent)
-        self.courses = {job.arm: [] for job in self.expanded.jobs}
-        stages = {job.label: self.expanded.stages(job) for job in self.expanded.everything}
+        self.status = SweepStatus(title, expanded.jobs, request.sweep.claimed_columns, absent=expanded.absent)
+        self.failures: dict[str, str] = {}
+        self.courses: dict[str, list[Course]] = {job.arm: [] for job in expanded.jobs}
+        stages = {job.label: expanded.stages(job) for job in expanded.everything}
         self.identities = {label: of_run[-1] for label, of_run in stages.items()}
         self.shelves = {
             label: {shelf_of(request.runs, stage.pretrain) for stage in of_run} for label, of_run in stages.items()
         }
-
-    @property
-    def steps(self) -> dict[str, int]:
-        """{arm: planned optimizer steps}"""
-        return {arm: int(budget["steps"]) for arm, budget in self.budgets.items()}
-
-    @property
-    def request(self) -> Request:
-        return self.expanded.request
 
     def run(self) -> int:
         """Write the manifest, skip what is done, train the rest. Returns 1 if a run failed, else 0.

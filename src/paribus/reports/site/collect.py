@@ -21,7 +21,7 @@ from paribus.reports.tables.evidence import gather
 from paribus.reports.tables.schema import Table
 from paribus.runs.manifest import Manifest, find_manifest
 from paribus.runs.record import Record
-from paribus.runs.store import Found, find_records, find_stored
+from paribus.runs.store import StudyRecords, find_records, find_stored
 from paribus.sweeps.sweep import Sweep
 from paribus.sweeps.sweep_file import load, names
 
@@ -60,7 +60,7 @@ class Entry:
         return self.study, SCALES.index(self.scale) if self.scale in SCALES else len(SCALES), self.scale
 
     @cached_property
-    def stored(self) -> Found:
+    def stored(self) -> StudyRecords:
         """Its records, and which were left out."""
         return find_records(self.study, self.scale, self.roots)
 

@@ -36,8 +36,8 @@ class Local(Launcher):
     """Divides the machine's cores and GPUs among slots."""
 
     def open(self, demand: Demand) -> Slots:
-        """Raises UserError as `machine_slots` does."""
-        return Slots(machine_slots(demand.runs, demand.slots, demand.ranks))
+        """Raises UserError if `slots` is below 1, and as `machine_slots` does."""
+        return Slots(machine_slots(demand.size(), demand.slots, demand.ranks))
 
 
 class Slot(NamedTuple):
@@ -71,10 +71,8 @@ def machine_slots(runs: int, wanted: int | None = None, ranks: int = 1) -> list[
         ranks: processes that train one run.
 
     Raises:
-        UserError: if `wanted` is below 1, and as `check_ranks` does.
+        UserError: as `check_ranks` does.
     """
-    if wanted is not None and wanted < 1:
-        raise UserError(f"slots={wanted} is below 1", "use slots=auto or a positive number of parallel runs")
     cores, devices = sorted(os.sched_getaffinity(0)), gpus()
     check_ranks(ranks, len(devices))
     groups = [",".join(devices[at : at + ranks]) for at in range(0, len(devices) - ranks + 1, ranks)]
