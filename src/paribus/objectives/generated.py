@@ -8,7 +8,6 @@ the same bits on any device.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
@@ -48,31 +47,18 @@ def mix64(value: Tensor) -> Tensor:
     return value ^ _shift_right(value, 31)
 
 
-@dataclass(frozen=True)
-class DeviceNoise:
-    """`core.noise.Noise` on a device. row_B: int64 [B], the bits of the rows' keys."""
+def draw_bits(key_B: Tensor, stream: str, row_P: Tensor, position_P: Tensor) -> Tensor:
+    """int64 [P]: the stream's draws of 32 bits at these positions of rows with these noise keys, int64 [B]."""
+    start_B = mix64(key_B ^ _signed(int(stream_number(stream))))
+    word_P = mix64(start_B[row_P] + (position_P // 2 + 1) * _GOLDEN)
+    return torch.where(position_P % 2 == 1, _shift_right(word_P, 32), word_P & 0xFFFFFFFF)
 
-    row_B: Tensor
 
-    @classmethod
-    def of(cls, batch: Mapping[str, Any]) -> DeviceNoise:
-        """The noise of a batch whose collator has `row_keys`."""
-        return cls(batch[KEY])
-
-    def bits(self, stream: str, n: int) -> Tensor:
-        """int64 [B, n]: the stream's draws of 32 bits at positions 0..n-1; a larger n only adds columns."""
-        row_BN = torch.arange(len(self.row_B), device=self.row_B.device)[:, None]
-        return self.at(stream, row_BN, torch.arange(n, device=self.row_B.device))
-
-    def at(self, stream: str, row_P: Tensor, position_P: Tensor) -> Tensor:
-        """int64 [P]: the values of `bits(stream, ...)[row_P, position_P]`, drawn only there."""
-        start_B = mix64(self.row_B ^ _signed(int(stream_number(stream))))
-        word_P = mix64(start_B[row_P] + (position_P // 2 + 1) * _GOLDEN)
-        return torch.where(position_P % 2 == 1, _shift_right(word_P, 32), word_P & 0xFFFFFFFF)
-
-    def uniform(self, stream: str, row_P: Tensor, position_P: Tensor) -> Tensor:
-        """float64 [P]: the draws as numbers in (0, 1), each in the middle of its interval of 2**-32."""
-        return (self.at(stream, row_P, position_P).double() + 0.5) / 2**32
+def draw_uniform(batch: Batch, stream: str, row_P: Tensor, position_P: Tensor) -> Tensor:
+    """float64 [P]: such draws for a batch whose collator has `row_keys`, as numbers in (0, 1): the middles of intervals
+    of 2**-32.
+    """
+    return (draw_bits(batch[KEY], stream, row_P, position_P).double() + 0.5) / 2**32
 
 
 def put(ids_BL: Tensor, slot_P: Tensor, written_P: Tensor) -> Tensor:
@@ -168,7 +154,7 @@ class FromGenerator(FromNoise):
         as the authors' Gumbel noise over the vocabulary, and it depends on neither microbatch, rank nor resume.
         """
         width = batch["ids_BL"].shape[1]
-        drawn_P = DeviceNoise.of(batch).uniform("replaced", batch["slot_P"] // width, batch["slot_P"] % width)
+        drawn_P = draw_uniform(batch, "replaced", batch["slot_P"] // width, batch["slot_P"] % width)
         sampled: list[Tensor] = []
         for logits_RV, target_R1, drawn_R1 in cut_rows(logits_PV, batch["target_P"][:, None], drawn_P[:, None]):
             logits_RV = logits_RV.float() / self.temperature

@@ -176,7 +176,12 @@ class AnswerHead(Head):
         """[B, classes]: the logarithm of the mean of the turns' probabilities."""
         with torch.autocast(outputs.hidden_BLD.device.type, enabled=False):
             share_KBC = self._take_turns(outputs.hidden_BLD.float(), batch).softmax(-1)
-        return mean_of_turns(share_KBC, self._keep(share_KBC)).log()
+        kept_KB = torch.ones(share_KBC.shape[:2], dtype=torch.bool, device=share_KBC.device)
+        if self.training and self.drop:
+            kept_KB = torch.rand(kept_KB.shape, device=kept_KB.device) >= self.drop
+            one_B = torch.randint(self.turns, kept_KB.shape[1:], device=kept_KB.device)
+            kept_KB[one_B, torch.arange(len(one_B), device=one_B.device)] = True
+        return mean_of_turns(share_KBC, kept_KB).log()
 
     def forward(self, outputs: Outputs, batch: Batch) -> Tensor:
         return self.loss(self.logits(outputs, batch), batch["label_B"])
@@ -195,15 +200,6 @@ class AnswerHead(Head):
             scores.append(self.classifier(dropout(torch.cat(parts, -1), self.dropout, self.training)))
             state_BD = self.gru(read_BD, state_BD)
         return torch.stack(scores)
-
-    def _keep(self, share_KBC: Tensor) -> Tensor:
-        """bool [K, B]: the turns whose answers count."""
-        kept_KB = torch.ones(share_KBC.shape[:2], dtype=torch.bool, device=share_KBC.device)
-        if self.training and self.drop:
-            kept_KB = torch.rand(kept_KB.shape, device=kept_KB.device) >= self.drop
-            one_B = torch.randint(self.turns, kept_KB.shape[1:], device=kept_KB.device)
-            kept_KB[one_B, torch.arange(len(one_B), device=one_B.device)] = True
-        return kept_KB
 
 
 def mean_of_turns(share_KBC: Tensor, kept_KB: Tensor) -> Tensor:

@@ -161,17 +161,19 @@ def status_reader(folder: Path) -> Callable[[], SearchStatus]:
     """A function that reads the trials of the search in a folder, which it opens once. It raises UserError if the
     storage cannot be opened.
     """
-    opened: list[_OpenStudy] = []
+    opened: tuple[StudyFile, Study, StudyStorage] | None = None
     importances: dict[int, list[str]] = {}
 
     def read() -> SearchStatus:
-        if not opened:
-            if (file := StudyFile.read(folder)) is None:
+        nonlocal opened
+        if opened is None:
+            if (written := StudyFile.read(folder)) is None:
                 return SearchStatus(f"search {folder}: not started", 0, ())
-            opened.append(_open(file))
-        status = _read_status(folder, opened[0])
+            opened = _open(written)
+        file, study, _ = opened
+        status = _read_status(folder, *opened)
         if (done := status.count("done")) not in importances:  # they take a moment, and a live table is drawn often
-            importances[done] = describe_importances(opened[0].study, opened[0].file.objective)
+            importances[done] = describe_importances(study, file.objective)
         return replace(status, best=[*status.best, *importances[done]])
 
     return read
@@ -185,18 +187,12 @@ def open_search(folder: Path) -> tuple[SearchStatus, Study]:
     file = StudyFile.read(folder)
     if file is None:
         raise UserError(f"there is no search in {folder}", "give the folder that holds its study.json")
-    opened = _open(file)
-    return _read_status(folder, opened), opened.study
+    file, study, storage = _open(file)
+    return _read_status(folder, file, study, storage), study
 
 
-class _OpenStudy(NamedTuple):
-    file: StudyFile
-    study: Study
-    storage: StudyStorage
-
-
-def _open(file: StudyFile) -> _OpenStudy:
-    """Raises UserError if the storage cannot be opened or does not hold the study."""
+def _open(file: StudyFile) -> tuple[StudyFile, Study, StudyStorage]:
+    """What the file of a search names. Raises UserError if the storage cannot be opened or does not hold the study."""
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     if (path := local_file(file.storage)) is not None and not path.is_file():
         raise UserError(f"{path}, which holds the search, does not exist", "run this in the folder of the search")
@@ -205,11 +201,10 @@ def _open(file: StudyFile) -> _OpenStudy:
         study = optuna.load_study(study_name=file.study, storage=backend)
     except KeyError as error:
         raise UserError(f"{file.storage} holds no search {file.study}", "start the search again") from error
-    return _OpenStudy(file, study, StudyStorage(file.storage, file.study, backend))
+    return file, study, StudyStorage(file.storage, file.study, backend)
 
 
-def _read_status(folder: Path, opened: _OpenStudy) -> SearchStatus:
-    file, study, storage = opened
+def _read_status(folder: Path, file: StudyFile, study: Study, storage: StudyStorage) -> SearchStatus:
     trials = study.get_trials(deepcopy=False)
     return SearchStatus(
         f"search {folder.name.removesuffix('.search')} ({file.study})",
