@@ -53,7 +53,24 @@ class Encoder(Network):
         self.spec: Bert = spec
         self.left = spec.attention == "left"
         self.first_position = 0 if spec.family == "bert" else vocabulary.pad + 1  # RoBERTa counts from the padding id
-        self.arguments = _config_arguments(spec, vocabulary, self.first_position)
+        self.arguments: dict[str, Any] = {  # those that the configs of `transformers` have in common
+            "vocab_size": vocabulary.size,
+            "hidden_size": spec.hidden,
+            "num_hidden_layers": spec.layers,
+            "num_attention_heads": spec.heads,
+            "intermediate_size": spec.intermediate,
+            "max_position_embeddings": spec.positions + self.first_position,
+            "hidden_dropout_prob": spec.dropout,
+            "attention_probs_dropout_prob": spec.attention_dropout,
+            "initializer_range": float(spec.initializer_range),
+            "type_vocab_size": 2,
+            "pad_token_id": vocabulary.pad,
+            "bos_token_id": vocabulary.cls,
+            "eos_token_id": vocabulary.sep,
+            "attn_implementation": kernel(scored=bool(spec.changes)),
+            "is_decoder": self.left,
+            **spec.further_arguments,
+        }
         config, model = KINDS[spec.family]
         self.backbone: Any = model(config(**self.arguments), add_pooling_layer=False)
         self.norm_eps = float(self.backbone.config.layer_norm_eps)
@@ -206,28 +223,6 @@ class Encoder(Network):
     @property
     def pair_parts(self) -> Mapping[str, str]:
         return layout_of(self.spec).pair
-
-
-def _config_arguments(spec: Bert, vocabulary: Vocabulary, first_position: int) -> dict[str, Any]:
-    """The arguments that the configs of `transformers` have in common."""
-    return {
-        "vocab_size": vocabulary.size,
-        "hidden_size": spec.hidden,
-        "num_hidden_layers": spec.layers,
-        "num_attention_heads": spec.heads,
-        "intermediate_size": spec.intermediate,
-        "max_position_embeddings": spec.positions + first_position,
-        "hidden_dropout_prob": spec.dropout,
-        "attention_probs_dropout_prob": spec.attention_dropout,
-        "initializer_range": float(spec.initializer_range),
-        "type_vocab_size": 2,
-        "pad_token_id": vocabulary.pad,
-        "bos_token_id": vocabulary.cls,
-        "eos_token_id": vocabulary.sep,
-        "attn_implementation": kernel(scored=bool(spec.changes)),
-        "is_decoder": spec.attention == "left",
-        **spec.further_arguments,
-    }
 
 
 def _project(embeddings: Any, _: object, hidden_BLE: Tensor) -> Tensor:

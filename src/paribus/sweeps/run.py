@@ -143,7 +143,18 @@ class _SweepRun:
         self._check_study()
         corpora = {arm: plain(config.corpus) for arm, config in self.expanded.configs.items()}
         check_text(request.runs, request.study_name, request.scale, self.identities, corpora)
-        self._write_manifest()
+        manifest = Manifest(
+            sweep_hash=request.sweep.hash(request.scale),
+            overrides=list(request.overrides),
+            runs={label: identity.signature for label, identity in self.identities.items()},
+            steps=self.steps,
+            tuning=self.tuning.to_json(),
+            absent=dict(self.expanded.absent),
+            until=request.until,
+        )
+        write_manifest(request.runs, request.study_name, request.scale, manifest)
+        if request.keep and request.until is not None:
+            self._keep_manifest()
         records = {job.label: record for job in self.expanded.jobs if (record := self.find(job)) is not None}
         pending = [job for job in self.expanded.jobs if job.label not in records]
         self._check_precision(pending, records.values())
@@ -201,21 +212,6 @@ class _SweepRun:
                     f"add profile.precision={other.precision} to train both alike, or profile.precision={here} to "
                     "mix them",
                 )
-
-    def _write_manifest(self) -> None:
-        request = self.request
-        manifest = Manifest(
-            sweep_hash=request.sweep.hash(request.scale),
-            overrides=list(request.overrides),
-            runs={label: identity.signature for label, identity in self.identities.items()},
-            steps=self.steps,
-            tuning=self.tuning.to_json(),
-            absent=dict(self.expanded.absent),
-            until=request.until,
-        )
-        write_manifest(request.runs, request.study_name, request.scale, manifest)
-        if request.keep and request.until is not None:
-            self._keep_manifest()
 
     def find(self, job: Job) -> Record | None:
         """The record of a finished run: in its own folder, or among the kept results."""

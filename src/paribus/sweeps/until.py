@@ -56,7 +56,10 @@ def run_until_decided(
             return status
         claims = [claim for claim in judge(request) if claim["text"] in needed]
         waiting = [claim for claim in claims if claim["open"]]
-        say(f"after {len(seeds)} of at most {looks.most} seeds: {_describe(claims, waiting)}")
+        left = waiting or [claim for claim in claims if not find_word(claim["verdict"]).decides]
+        said = "; ".join(f"{claim['text']}: {claim['said']}" for claim in left) or "every claim is decided"
+        said = said if waiting or not left else f"more seeds decide none of {said}"
+        say(f"after {len(seeds)} of at most {looks.most} seeds: {said}")
         if not waiting:
             break
         arms = _join_arms(sweep, [needed[claim["text"]] for claim in waiting])
@@ -67,15 +70,6 @@ def _join_arms(sweep: Sweep, needed: Iterable[Collection[str]]) -> tuple[str, ..
     """All arms that claims need, the model from scratch last."""
     arms = {arm for of_claim in needed for arm in of_claim}
     return tuple(arm for arm in (*sweep.arms, SCRATCH) if arm in arms)
-
-
-def _describe(claims: Claims, waiting: Claims) -> str:
-    """The claims that need more seeds; else those that more seeds do not decide."""
-    left = waiting or [claim for claim in claims if not find_word(claim["verdict"]).decides]
-    if not left:
-        return "every claim is decided"
-    said = "; ".join(f"{claim['text']}: {claim['said']}" for claim in left)
-    return said if waiting else f"more seeds decide none of {said}"
 
 
 def _plan_looks(request: Request, most: int) -> Looks:

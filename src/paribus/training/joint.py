@@ -110,7 +110,15 @@ class JointSteps:
 
     def __getitem__(self, step: int) -> Step:
         epoch, at = divmod(step, self.per_epoch)
-        return [task_batch(self.rows, rows) for rows in self.rows.split(self._steps(epoch)[at])]
+        if epoch not in self._passes:
+            turns = [iter(self._turns(place, epoch)) for place in range(len(self.tasks))]
+            dealt = [next(turns[place]) for place in deal(self.counts, self.seed, epoch)]
+            if not self.alone:  # batches of rows of all tasks, of like length
+                row_N = np.concatenate(dealt)
+                batches = order(self.rows.length_N[row_N], self.batch_size, self.seed, epoch, shuffle=True)
+                dealt = [row_N[batch] for batch in batches]
+            self._passes = {epoch: dealt}  # the rows of each step, numbered over all tasks
+        return [task_batch(self.rows, rows) for rows in self.rows.split(self._passes[epoch][at])]
 
     def describe(self) -> dict[str, dict[str, float]]:
         """{task: {"rows", "turns", "share"}} of the whole training; a turn is a batch or a row."""
@@ -119,18 +127,6 @@ class JointSteps:
             rows.task: {"rows": len(rows.length_N), "turns": count * epochs, "share": count / sum(self.counts)}
             for rows, count in zip(self.tasks, self.counts, strict=True)
         }
-
-    def _steps(self, epoch: int) -> list[Array]:
-        """The rows of each step of a pass, numbered over all tasks."""
-        if epoch not in self._passes:
-            turns = [iter(self._turns(place, epoch)) for place in range(len(self.tasks))]
-            dealt = [next(turns[place]) for place in deal(self.counts, self.seed, epoch)]
-            if not self.alone:  # batches of rows of all tasks, of like length
-                row_N = np.concatenate(dealt)
-                batches = order(self.rows.length_N[row_N], self.batch_size, self.seed, epoch, shuffle=True)
-                dealt = [row_N[batch] for batch in batches]
-            self._passes = {epoch: dealt}
-        return self._passes[epoch]
 
     def _turns(self, place: int, epoch: int) -> list[Array]:
         """The turns of a task in a pass, which continue those of the pass before."""

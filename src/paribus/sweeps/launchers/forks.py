@@ -140,8 +140,22 @@ def serve(number: int, parent: int) -> None:
     server = os.getpid()
     collect_rarely()
     preload()
-    if (order := _fork_orders(Connection(number))) is not None:
-        sys.exit(_follow(order, server))
+    if (order := _fork_orders(Connection(number))) is None:
+        return
+    die_with_parent(server)  # from here on as a fresh process would: the exit status and the log are the same
+    with order.log.open("ab", buffering=0) as log:
+        for stream in (sys.stdout, sys.stderr):
+            os.dup2(log.fileno(), stream.fileno())
+    os.environ.update(order.environment)
+    with suppress(OSError, AttributeError):  # the system has no CPU affinity
+        os.sched_setaffinity(0, order.cores)
+    try:
+        with stoppable():
+            status = attempt(order.config, order.call)
+    except Stopped as error:
+        say(f"paribus: {error}")
+        status = error.status
+    sys.exit(status)
 
 
 def _fork_orders(connection: Connection) -> ForkOrder | None:
@@ -179,20 +193,3 @@ def _import_components(node: object) -> None:
     if isinstance(node, dict) and isinstance(target := node.get("_target_"), str):
         with suppress(UserError):
             kind(target)
-
-
-def _follow(order: ForkOrder, server: int) -> int:
-    """Run as a fresh process would: the exit status and the log are the same."""
-    die_with_parent(server)
-    with order.log.open("ab", buffering=0) as log:
-        for stream in (sys.stdout, sys.stderr):
-            os.dup2(log.fileno(), stream.fileno())
-    os.environ.update(order.environment)
-    with suppress(OSError, AttributeError):  # the system has no CPU affinity
-        os.sched_setaffinity(0, order.cores)
-    try:
-        with stoppable():
-            return attempt(order.config, order.call)
-    except Stopped as error:
-        say(f"paribus: {error}")
-        return error.status

@@ -245,9 +245,18 @@ class _Worker:
 
     def _run_seeds(self, claim: ClaimedTrial, returns: list[JobReturn]) -> list[list[float]]:
         """The objectives of each seed. With a pruner, seeds run one by one, so that a pruned trial stops early."""
-        jobs = [self._overrides(claim, seed, at == 0) for at, seed in enumerate(self.settings.seeds or (None,))]
+        settings = self.settings
+        metric = quote((settings.objectives or ("value",))[0]) if settings.pruner is not None else "null"
+        place = f"storage:{quote(settings.url)},study:{quote(settings.study)},id:{claim.trial._trial_id}"
+        jobs: list[list[str]] = []
+        for seed in settings.seeds or (None,):
+            overrides = [*settings.fixed, *claim.overrides, *([] if seed is None else [f"seed={seed}"])]
+            overrides = job_overrides(overrides) if settings.ours else overrides
+            if settings.reports:  # the job of the first seed reports to the pruner
+                overrides = [*overrides, f"++trial={{{place},metric:{'null' if jobs else metric}}}"]
+            jobs.append(overrides)
         first = claim.trial.number * len(jobs)
-        batches = [[job] for job in jobs] if self.settings.pruner is not None else [jobs]
+        batches = [[job] for job in jobs] if settings.pruner is not None else [jobs]
         values: list[list[float]] = []
         for batch in batches:
             results = self.launcher.launch(batch, initial_job_idx=first + len(values))
@@ -255,19 +264,8 @@ class _Worker:
             for result in results:
                 if isinstance(error := result._return_value, BaseException):
                     raise error  # without the note that Hydra's property prints
-                values.append(_read_objectives(self.settings, result.return_value))
+                values.append(_read_objectives(settings, result.return_value))
         return values
-
-    def _overrides(self, claim: ClaimedTrial, seed: int | None, first: bool) -> list[str]:
-        """The overrides of one job. The job of the first seed reports to the pruner."""
-        settings = self.settings
-        overrides = [*settings.fixed, *claim.overrides, *([] if seed is None else [f"seed={seed}"])]
-        overrides = job_overrides(overrides) if settings.ours else overrides
-        if not settings.reports:
-            return overrides
-        metric = quote((settings.objectives or ("value",))[0]) if settings.pruner is not None and first else "null"
-        place = f"storage:{quote(settings.url)},study:{quote(settings.study)}"
-        return [*overrides, f"++trial={{{place},id:{claim.trial._trial_id},metric:{metric}}}"]
 
 
 def _read_objectives(settings: Settings, returned: object) -> list[float]:
