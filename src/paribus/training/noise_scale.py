@@ -98,14 +98,15 @@ class NoiseScale(StepCallback):
         self, trainer: pl.Trainer, module: pl.LightningModule, batch: Step, batch_idx: int
     ) -> None:
         self._small = None
-        if trainer.global_step % self.every:
-            return
-        epoch, rows = max(self.plan.blocks(trainer.global_step), key=lambda block: len(block[1]))
+        if trainer.global_step % self.every == 0 and (part := self._draw_part(trainer.global_step)) is not None:
+            self._small = _squared_norm(trainer, cast("Learner", module), part), int(part["counts"]["sequences"])
+
+    def _draw_part(self, step: int) -> Batch | None:
+        """A random part of a step's sequences, as a batch; None if the step has a single one."""
+        epoch, rows = max(self.plan.blocks(step), key=lambda block: len(block[1]))
         most = len(rows) if self.microbatch is None else self.microbatch // self.plan.examples.readings
         size = max(1, min(most, len(rows) // SHARE))
-        if len(rows) > size:  # a random part of the step's sequences
-            part = as_batch(self.plan.examples.batch(epoch, rows[:size]))
-            self._small = _squared_norm(trainer, cast("Learner", module), part), int(part["counts"]["sequences"])
+        return as_batch(self.plan.examples.batch(epoch, rows[:size])) if len(rows) > size else None
 
     def on_before_optimizer_step(self, trainer: pl.Trainer, module: pl.LightningModule, optimizer: object) -> None:
         if self._small is not None:
