@@ -78,7 +78,8 @@ class Encoder(Network):
             narrow = config(**self.arguments | {"hidden_size": spec.table_width})
             self.backbone.embeddings = type(self.backbone.embeddings)(narrow)
             self.backbone.embeddings.projection = nn.Linear(spec.table_width, spec.hidden)
-            self.backbone.embeddings.register_forward_hook(_project)
+            # the matrix follows their LayerNorm (ALBERT, section 3.1)
+            self.backbone.embeddings.register_forward_hook(lambda table, _, states_BLE: table.projection(states_BLE))
         for change in spec.changes.values():
             change.alter(self)
         self.scores = [score for change in spec.changes.values() if (score := change.score(spec)) is not None]
@@ -223,12 +224,6 @@ class Encoder(Network):
     @property
     def pair_parts(self) -> Mapping[str, str]:
         return layout_of(self.spec).pair
-
-
-def _project(embeddings: Any, _: object, hidden_BLE: Tensor) -> Tensor:
-    """Embeddings of their own width in that of the layers; the matrix follows their LayerNorm (ALBERT, section 3.1)."""
-    projected_BLD: Tensor = embeddings.projection(hidden_BLE)
-    return projected_BLD
 
 
 class _EncoderWriter(RowWriter):

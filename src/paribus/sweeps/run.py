@@ -22,6 +22,7 @@ from paribus.runs.provenance import check_text
 from paribus.runs.record import Record
 from paribus.sweeps.expand import Expanded, Plan, expand, plan_budgets
 from paribus.sweeps.launchers.base import Demand, Ended, Events, Launcher, Work, failure_reason
+from paribus.sweeps.launchers.base import train as train_here
 from paribus.sweeps.plan import command_with, forecast_plateau, lengthens
 from paribus.sweeps.request import Request
 from paribus.sweeps.status import SweepStatus, absent_lines, choose_values, show_live
@@ -57,7 +58,7 @@ def run_sweep(
     Raises:
         UserError: if the audit, the budgets or the data forbid the sweep, before any training step.
     """
-    launcher, train, command = build(compose_launcher(request.launcher)), train or _train, command or train_command
+    launcher, train, command = build(compose_launcher(request.launcher)), train or train_here, command or train_command
     expanded, tuning = expand(request), Tuning()
     for root in (request.runs, *([request.results / request.scale] if request.keep else [])):
         check_room(root / request.study_name / f"{request.scale}.json")
@@ -90,12 +91,6 @@ def run_sweep(
     if stuck := find_stuck({arm: [one.stuck for one in of_arm] for arm, of_arm in runs.courses.items()}):
         say(f"{stuck}. These arms decide nothing until they are trained longer; `paribus table` says how long.")
     return status
-
-
-def _train(described: Run) -> Path:
-    from paribus.training.run import run
-
-    return run(described)
 
 
 def train_command(job: Job) -> list[str]:
@@ -277,8 +272,16 @@ class _SweepRun:
                 if self.status.live is None:
                     say(self._describe_running(pending))
 
-        events = Events(started, requeued, ended, idle, self._is_held)
-        pool.run([self._make_work(job, threads) for job in pending], events)
+        queue: list[Work] = []
+        for job in pending:
+            config, command = plain(self.expanded.config(job)), tuple(self.command(job))
+            if config["profile"]["threads"] is None and threads is not None:
+                config["profile"]["threads"] = threads
+                command = (*command, f"profile.threads={threads}")
+            ours = self.command is train_command  # a caller's own command may do anything
+            log = self.identities[job.label].folder / LOG
+            queue.append(Work(job.label, command, log, config if ours else None))
+        pool.run(queue, Events(started, requeued, ended, idle, self._is_held))
 
     def _is_held(self, work: Work) -> bool:
         """Whether a run would wait: for itself in another process, or for what it shares with a running one."""
@@ -293,14 +296,6 @@ class _SweepRun:
             is_locked(shelf) or (shelf in begun and not (shelf / POINTER).is_file())
             for shelf in self.shelves[work.label]
         )
-
-    def _make_work(self, job: Job, threads: int | None) -> Work:
-        config, command = plain(self.expanded.config(job)), tuple(self.command(job))
-        if config["profile"]["threads"] is None and threads is not None:
-            config["profile"]["threads"] = threads
-            command = (*command, f"profile.threads={threads}")
-        ours = self.command is train_command  # a caller's own command may do anything
-        return Work(job.label, command, self.identities[job.label].folder / LOG, config if ours else None)
 
     def _read_progress(self, pending: Sequence[Job]) -> None:
         """Update the shares of the running cells from their learning curves."""
