@@ -20,7 +20,6 @@ from paribus.reports.tables.schema import Table
 from paribus.runs.tracker import STUDY, Logger, Tracked, WandbInit, group_of
 from paribus.sweeps.request import Request
 from paribus.sweeps.search.space import dimension
-from paribus.sweeps.search.status import list_history, list_pareto, rank_importances
 from paribus.sweeps.sweep import arm_overrides
 from paribus.verdict.metrics import lower_is_better
 
@@ -185,6 +184,8 @@ def _parse_value(distribution: BaseDistribution, text: str) -> Any:
 
 def fill_search(wandb: ModuleType, study: Study) -> dict[str, Any]:
     """Tables and plots of a search: `trials`, `history`, `importances`, and of several objectives `pareto`."""
+    from paribus.sweeps.search.status import list_history, rank_importances
+
     trials = sorted(study.get_trials(deepcopy=False), key=lambda trial: trial.number)
     names = sorted({name for trial in trials for name in trial.params})
     objectives = [f"value{at}" if at else "value" for at in range(len(study.directions))]
@@ -211,6 +212,8 @@ def _show(value: object) -> object:
 
 
 def _fill_pareto(wandb: ModuleType, study: Study) -> dict[str, Any]:
+    from paribus.sweeps.search.status import list_pareto
+
     columns = ["trial", "value", "value1", "front"]
     points = list_pareto(study)
     front = wandb.Table(columns=columns, data=[list(point) for point in points if point[3]])
