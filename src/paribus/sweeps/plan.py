@@ -50,7 +50,7 @@ def report(request: Request) -> str:
         seconds = [prices.measured[cost.arm.removesuffix(TRIALS)]["pretrain_seconds"] for cost in costs]
         more = sum(cost.runs * each * (outlook.factor - 1.0) for cost, each in zip(costs, seconds, strict=True))
         total = prices.loading + (sum(cost.own_seconds for cost in costs) + more) / len(slots)
-        how = f": `{command_with(request, outlook.longer)}`" if lengthens(request, outlook.longer) else ""
+        how = f": `{command}`" if (command := command_with(request, outlook.longer)) else ""
         lines += ["", f"{forecast}.", f"Train {outlook.factor:.1f} times as long, about {duration(total)}{how}."]
     return "\n".join(lines)
 
@@ -282,12 +282,11 @@ def forecast_plateau(expanded: Expanded, budgets: Mapping[str, Mapping[str, Any]
 
 
 def command_with(request: Request, override: str) -> str:
-    """The command that runs a sweep with one more override, as a user types it."""
+    """The command that runs a sweep with one more override, a longer budget, as a user types it; empty if that does not
+    make every arm longer, since one sets a budget of its own.
+    """
+    if not override or any(key.startswith("trainer") for key in request.sweep.declared_keys):
+        return ""
     key = override.partition("=")[0]
     kept = [text for text in request.overrides if text.partition("=")[0].lstrip("+") != key]
     return " ".join([request.command("run"), *kept, override])
-
-
-def lengthens(request: Request, override: str) -> bool:
-    """Whether the override makes every arm longer: none of them sets a budget of its own."""
-    return bool(override) and not any(key.startswith("trainer") for key in request.sweep.declared_keys)

@@ -23,7 +23,7 @@ from paribus.runs.record import Record
 from paribus.sweeps.expand import Expanded, Plan, expand, plan_budgets
 from paribus.sweeps.launchers.base import Demand, Ended, Events, Launcher, Work, failure_reason
 from paribus.sweeps.launchers.base import train as train_here
-from paribus.sweeps.plan import command_with, forecast_plateau, lengthens
+from paribus.sweeps.plan import command_with, forecast_plateau
 from paribus.sweeps.request import Request
 from paribus.sweeps.status import SweepStatus, absent_lines, choose_values, show_live
 from paribus.sweeps.sweep import SCRATCH, TRIAL, Job
@@ -176,8 +176,7 @@ class _SweepRun:
         forecast = forecast_plateau(self.expanded, {arm: plan for arm, plan in self.budgets.items() if arm in arms})
         if forecast is None or store.is_trial_study(request.study_name):
             return
-        longer = forecast.worst.longer
-        how = f": `{command_with(request, longer)}`" if lengthens(request, longer) else ""
+        how = f": `{command}`" if (command := command_with(request, forecast.worst.longer)) else ""
         say(f"{forecast}. Train {forecast.worst.factor:.1f} times as long{how}")
 
     def _check_study(self) -> None:

@@ -7,6 +7,7 @@ import math
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -125,18 +126,11 @@ def train(stage: Stage, meter: Meter, curves: Curves, noise: NoiseScale | None, 
     """All steps of a stage that are left, with what is measured, written and shown on the way."""
     settings, in_distribution = stage.run.evaluation, stage.in_distribution
     keep_lines(stage.folder / CURVES)
-
-    def measure(_: object) -> dict[str, float]:
-        return stage.evaluation.measure(stage.encoder, stage.head)
-
+    measure = partial(stage.evaluation.measure, stage.encoder, stage.head)
     evaluations = [Evaluations(measure, settings.points, stage.steps, curves, stage.reporter)]
     if in_distribution is not None:
-
-        def measure_in_distribution(_: object) -> dict[str, float]:
-            return in_distribution.measure(stage.encoder, stage.head)
-
-        points = settings.own_points
-        evaluations.append(Evaluations(measure_in_distribution, points, stage.steps, curves, name=name_values))
+        measure = partial(in_distribution.measure, stage.encoder, stage.head)
+        evaluations.append(Evaluations(measure, settings.own_points, stage.steps, curves, name=name_values))
     callbacks = [
         *([] if noise is None else [noise]),
         meter,
