@@ -86,7 +86,7 @@ class Entry:
 
     @cached_property
     def takes_points(self) -> bool:
-        """Whether all arms could be fine-tuned during pre-training (see `training.points.check_points`)."""
+        """Whether all arms could be fine-tuned during pre-training (see `training.checks.check_points`)."""
         runs = (find_stored(record, self.roots) for record in {one.arm: one for one in self.records}.values())
         for config in ((run.read_config() if run is not None else None) or {} for run in runs):
             tuning = config.get("finetune", {})

@@ -95,6 +95,10 @@ def read_settings(
     """Read `hydra.sweeper` and the command line. Raises UserError naming the key that cannot be used."""
     from omegaconf import OmegaConf
 
+    given = {
+        key: OmegaConf.to_container(value, resolve=True) if OmegaConf.is_config(value) else value
+        for key, value in given.items()
+    }
     ours = config.keys() >= _OUR_KEYS
     space, fixed = _read_space(given, context, without_recipe(arguments) if ours else arguments)
     directions = tuple(map(str, _as_list(given["direction"])))
@@ -120,7 +124,7 @@ def read_settings(
     return Settings(
         space, fixed, directions, objectives, url, study, folder, signature,
         trials=_whole("n_trials", given["n_trials"], 1), jobs=_whole("n_jobs", given["n_jobs"], 1),
-        sampler=_plain(given["sampler"]), pruner=None if given["pruner"] is None else _plain(given["pruner"]),
+        sampler=given["sampler"], pruner=given["pruner"],
         seeds=seeds, retries=_whole("retries", given["retries"], 0),
         max_failure_rate=float(given["max_failure_rate"]), timeout=given["trial_timeout"], resume=given["resume"],
         conditional=_load_conditional(custom, fixed),
@@ -136,7 +140,7 @@ def _read_space(
     from hydra.core.override_parser.overrides_parser import OverridesParser
 
     parser = OverridesParser.create(config_loader=context.config_loader)
-    texts: dict[str, Any] = dict(_plain(given["params"] or {}))
+    texts: dict[str, Any] = dict(given["params"] or {})
     for override in parser.parse_overrides(list(arguments)):
         key, equals, value = str(override.input_line).partition("=")
         texts.pop(key, None)
@@ -166,7 +170,7 @@ def _check(given: Mapping[str, Any], space: Mapping[str, Dimension], directions:
         raise UserError(f"a grid needs a finite space, but {wide[0]} is an interval", mend)
     try:
         if given["pruner"] is not None:
-            build(_plain(given["pruner"]))
+            build(given["pruner"])
     except UserError as error:
         raise UserError(f"hydra.sweeper.pruner cannot be built ({error})", "see its arguments in Optuna") from error
 
@@ -186,15 +190,8 @@ def _load_conditional(path: str | None, fixed: Sequence[str]) -> Callable[[Trial
     return lambda trial: function(cfg, trial)
 
 
-def _as_list(value: object) -> list[Any]:
-    plain = _plain(value)
-    return [] if plain is None else list(plain) if isinstance(plain, list | tuple) else [plain]
-
-
-def _plain(value: object) -> Any:
-    from omegaconf import OmegaConf
-
-    return OmegaConf.to_container(value, resolve=True) if OmegaConf.is_config(value) else value
+def _as_list(value: Any) -> list[Any]:
+    return [] if value is None else list(value) if isinstance(value, list | tuple) else [value]
 
 
 def _whole(key: str, value: object, least: int) -> int:
