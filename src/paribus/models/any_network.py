@@ -140,7 +140,7 @@ class AnyNetwork(Network):
         return weight
 
     def forward(self, batch: Batch, state: State = None) -> Outputs:
-        real_BL = find_real(batch).long()
+        real_BL = find_real(batch["length_B"], batch["ids_BL"].shape[1]).long()
         segments = {"token_type_ids": batch["part_BL"].clamp(max=self.segments - 1)} if self.segments else {}
         hidden_BLD = self.backbone(input_ids=batch["ids_BL"], attention_mask=real_BL, **segments).last_hidden_state
         return Outputs(hidden_BLD, state)

@@ -139,14 +139,14 @@ class Encoder(Network):
     def _attention_mask(self, batch: Batch, position_1L: Tensor) -> Tensor | None:
         """int64 [B, L]: the real places, or bool [B, 1, L, L]: who (row) sees whom by rank; None: as the model is."""
         if "rank_BL" in batch:
-            rank_BL = torch.where(find_real(batch), batch["rank_BL"], _UNSEEN)
+            rank_BL = torch.where(find_real(batch["length_B"], position_1L.shape[1]), batch["rank_BL"], _UNSEEN)
             visible_B1LL: Tensor = (rank_BL[:, None, :] <= rank_BL[:, :, None])[:, None]
             return visible_B1LL
         if self.spec.attention == "right":
             return self._attention_mask({**batch, "rank_BL": -position_1L}, position_1L)
         if batch["full"] or self.left:
             return None
-        return find_real(batch).long()
+        return find_real(batch["length_B"], position_1L.shape[1]).long()
 
     def watch(self, layer: int, keep: Callable[[Tensor], None]) -> None:
         """As `Network.watch`. A pre-LN encoder's states have gone through the final LayerNorm, but those of the

@@ -176,10 +176,9 @@ class Network(nn.Module, ABC):
         return {"pooler": "pair.pooler", "classifier": "pair.classifier"}
 
 
-def find_real(batch: Batch) -> Tensor:
-    """bool [B, L]: which places of a batch are not padding."""
-    length_B: Tensor = batch["length_B"]
-    return torch.arange(batch["ids_BL"].shape[1], device=length_B.device) < length_B[:, None]
+def find_real(length_B: Tensor, width: int) -> Tensor:
+    """bool [B, L]: which places of rows of these lengths are not padding; L is `width`."""
+    return torch.arange(width, device=length_B.device) < length_B[:, None]
 
 
 def keep_states(module: nn.Module, keep: Callable[[Tensor], None], norm: nn.Module | None = None) -> None:

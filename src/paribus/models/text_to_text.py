@@ -94,7 +94,7 @@ class TextToText(Network):
         """int64 [B, L]: 1 at tokens that are read; None if no row is padded."""
         if batch["full"]:
             return None
-        return find_real(batch).long()
+        return find_real(batch["length_B"], batch["ids_BL"].shape[1]).long()
 
     def depth_of(self, parameter: str) -> int:
         if "shared" in parameter:

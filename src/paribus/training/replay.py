@@ -85,7 +85,8 @@ class WholeRows(TokenHead):
         return self.head.scores(hidden_PD)
 
     def forward(self, outputs: Outputs, batch: Batch) -> Tensor:
-        ids_BL, length_B, asked_BL = batch["ids_BL"], batch["length_B"], find_real(batch)
+        ids_BL, length_B = batch["ids_BL"], batch["length_B"]
+        asked_BL = find_real(length_B, ids_BL.shape[1])
         asked_BL[:, 0] = False
         place_P = asked_BL.flatten().nonzero()[:, 0]
         logits_PV = self.scores(outputs.at(place_P - 1)).float()

@@ -176,19 +176,14 @@ class AnswerHead(Head):
         """[B, classes]: the logarithm of the mean of the turns' probabilities."""
         with torch.autocast(outputs.hidden_BLD.device.type, enabled=False):
             share_KBC = self._take_turns(outputs.hidden_BLD.float(), batch).softmax(-1)
-        kept_KB = torch.ones(share_KBC.shape[:2], dtype=torch.bool, device=share_KBC.device)
-        if self.training and self.drop:
-            kept_KB = torch.rand(kept_KB.shape, device=kept_KB.device) >= self.drop
-            one_B = torch.randint(self.turns, kept_KB.shape[1:], device=kept_KB.device)
-            kept_KB[one_B, torch.arange(len(one_B), device=one_B.device)] = True
-        return mean_of_turns(share_KBC, kept_KB).log()
+        return mean_of_turns(share_KBC, self._keep(share_KBC)).log()
 
     def forward(self, outputs: Outputs, batch: Batch) -> Tensor:
         return self.loss(self.logits(outputs, batch), batch["label_B"])
 
     def _take_turns(self, hidden_BLD: Tensor, batch: Batch) -> Tensor:
         """[K, B, classes]: the scores of each turn."""
-        real_BL = find_real(batch)
+        real_BL = find_real(batch["length_B"], hidden_BLD.shape[1])
         first_BL, second_BL = (real_BL & (batch["part_BL"] == part) for part in (0, 1))
         hidden_BLD = dropout(hidden_BLD, self.dropout, self.training)
         state_BD = _weigh(self.summary(hidden_BLD).squeeze(-1), second_BL, hidden_BLD)
@@ -200,6 +195,15 @@ class AnswerHead(Head):
             scores.append(self.classifier(dropout(torch.cat(parts, -1), self.dropout, self.training)))
             state_BD = self.gru(read_BD, state_BD)
         return torch.stack(scores)
+
+    def _keep(self, share_KBC: Tensor) -> Tensor:
+        """bool [K, B]: the turns whose answers count."""
+        kept_KB = torch.ones(share_KBC.shape[:2], dtype=torch.bool, device=share_KBC.device)
+        if self.training and self.drop:
+            kept_KB = torch.rand(kept_KB.shape, device=kept_KB.device) >= self.drop
+            one_B = torch.randint(self.turns, kept_KB.shape[1:], device=kept_KB.device)
+            kept_KB[one_B, torch.arange(len(one_B), device=one_B.device)] = True
+        return kept_KB
 
 
 def mean_of_turns(share_KBC: Tensor, kept_KB: Tensor) -> Tensor:

@@ -25,7 +25,9 @@ class SpanHead(Head):
     def logits(self, outputs: Outputs, batch: Batch) -> Tensor:
         """[B, L, 2]; padding has the lowest score there is."""
         logits_BL2: Tensor = self.edges(outputs.hidden_BLD).float()
-        return logits_BL2.masked_fill(~find_real(batch)[..., None], torch.finfo(logits_BL2.dtype).min)
+        return logits_BL2.masked_fill(
+            ~find_real(batch["length_B"], logits_BL2.shape[1])[..., None], torch.finfo(logits_BL2.dtype).min
+        )
 
     def forward(self, outputs: Outputs, batch: Batch) -> Tensor:
         return cross_entropy(self.logits(outputs, batch), batch["label_B"], reduction="sum") / 2

@@ -154,7 +154,7 @@ def start_head(head: Head, network: Network, seed: int, weights: Mapping[str, Te
 
 def find_places(batch: Batch) -> Tensor:
     """[N]: flat places of [B, L] that are not padding, special tokens included."""
-    return find_real(batch).flatten().nonzero()[:, 0]
+    return find_real(batch["length_B"], batch["ids_BL"].shape[1]).flatten().nonzero()[:, 0]
 
 
 class ReplacedHead(Head):

@@ -97,7 +97,7 @@ class OnPooled(Wrapper):
             last_BD = hidden_BLD[torch.arange(len(hidden_BLD), device=hidden_BLD.device), batch["length_B"] - 1]
             both = [hidden_BLD[:, 0]] if self.kind == "cls_sep" else []
             return Outputs(hidden_BLD, outputs.state, torch.cat([*both, last_BD], dim=-1))
-        real_BL1 = find_real(batch)[..., None]
+        real_BL1 = find_real(batch["length_B"], hidden_BLD.shape[1])[..., None]
         if self.kind == "max":
             row_BD = hidden_BLD.masked_fill(~real_BL1, float("-inf")).amax(1)
         else:
@@ -117,7 +117,7 @@ class OnTextCNN(Wrapper):
     def read(self, outputs: Outputs, batch: Batch) -> Outputs:
         """Padding reads as zeros, as it does beyond the end of a row."""
         hidden_BLD = outputs.hidden_BLD
-        hidden_BDL = (hidden_BLD * find_real(batch)[..., None]).transpose(1, 2)
+        hidden_BDL = (hidden_BLD * find_real(batch["length_B"], hidden_BLD.shape[1])[..., None]).transpose(1, 2)
         largest: list[Tensor] = []
         for conv in self.filters:
             feature_BFL = conv(hidden_BDL).relu()
