@@ -55,14 +55,14 @@ def check_run(run: Run, profile: ResolvedProfile) -> None:
 
 def check_processes(run: Run, profile: ResolvedProfile) -> None:
     """Whether the run can be trained on as many processes as its profile sets."""
-    from hydra.core.hydra_config import HydraConfig
-    from hydra.types import RunMode
-
     ranks = profile.ranks
     if ranks < 1:
         raise UserError(f"profile.ranks={ranks} is below 1", "give a number of processes")
     if ranks == 1:
         return
+    from hydra.core.hydra_config import HydraConfig
+    from hydra.types import RunMode
+
     check_ranks(ranks, torch.cuda.device_count() if profile.accelerator == "gpu" else 0)
     multirun = HydraConfig.initialized() and HydraConfig.get().mode == RunMode.MULTIRUN
     if run.trial is not None or multirun:
