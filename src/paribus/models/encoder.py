@@ -23,7 +23,7 @@ from transformers import (
 from paribus.models.attention import kernel
 from paribus.models.encoder_names import ALBERT, ELECTRA, ROFORMER, layout_of, tensor_names
 from paribus.models.generation import RowWriter
-from paribus.models.last_layer import allow_positions, computing_only, find_positions
+from paribus.models.last_layer import ReadPositions, allow_positions, computing_only, find_positions
 from paribus.models.network import Batch, Network, Outputs, State, find_real, keep_states
 
 if TYPE_CHECKING:
@@ -103,11 +103,7 @@ class Encoder(Network):
         left-only attention it always does: padding is on the right, to which no real token attends. With
         `batch["rank_BL"]` a place sees those of a rank not above its own.
         """
-        ids_BL, read = batch["ids_BL"], None
-        # The last layer is computed everywhere if the last token summarizes a row, and if the forward pass is compiled,
-        # which wants one shape
-        if "read_P" in batch and not (self.left or self.compiled):
-            read = find_positions(batch["read_P"], *ids_BL.shape)
+        ids_BL, read = batch["ids_BL"], self._read_positions(batch)
         position_1L = torch.arange(ids_BL.shape[1], device=ids_BL.device)[None]
         with computing_only(self.backbone.encoder.layer[-1], read):
             hidden_BLD = self.backbone(
@@ -125,6 +121,14 @@ class Encoder(Network):
         for score in self.scores:
             (query, key), scale = score(query, key, scale, place_BQ), 1.0
         return query, key
+
+    def _read_positions(self, batch: Batch) -> ReadPositions | None:
+        """Where the last layer is computed; None for everywhere: a row is summarized by its last token, or the
+        forward pass is compiled, which wants one shape.
+        """
+        if "read_P" not in batch or self.left or self.compiled:
+            return None
+        return find_positions(batch["read_P"], *batch["ids_BL"].shape)
 
     def summarize(self, hidden_BLD: Tensor, batch: Batch) -> Tensor | None:
         if not self.left:
