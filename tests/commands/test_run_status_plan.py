@@ -24,8 +24,7 @@ from paribus.sweeps.expand import expand
 from paribus.sweeps.launchers.local import Slot
 from paribus.sweeps.plan import price, price_claims, write_costs
 from paribus.sweeps.request import Request, parse
-from paribus.sweeps.status import read_status
-from paribus.sweeps.status_table import RunCell, SweepStatus
+from paribus.sweeps.status import RunCell, SweepStatus, read_status
 from paribus.sweeps.sweep import SCRATCH, Job, jobs
 from paribus.sweeps.sweep_file import load
 from paribus.training.description import Run

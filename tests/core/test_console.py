@@ -15,7 +15,7 @@ from paribus.commands.cli import main
 from paribus.core import console
 from paribus.sweeps import run
 from paribus.sweeps.run import run_sweep
-from paribus.sweeps.status_table import SweepStatus, show_live
+from paribus.sweeps.status import SweepStatus, show_live
 from paribus.sweeps.sweep import Job
 from paribus.training import callbacks
 from paribus.training.callbacks import Bar

@@ -13,7 +13,7 @@ from stories import story
 from text_to_text import T5
 
 from paribus.core.config import compose
-from paribus.models.text_encoder import TextEncoder
+from paribus.models.text_to_text import TextEncoder
 from paribus.training.description import Run
 from paribus.training.profile import resolve
 from paribus.training.run import run

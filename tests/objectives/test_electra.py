@@ -23,8 +23,7 @@ from paribus.corruption.views.replace import Replace
 from paribus.finetuning.method import LayerwiseDecay
 from paribus.models import checkpoint
 from paribus.models.bert import Bert
-from paribus.models.heads.replaced import ORIGINAL, CopyHead, find_real, sum_copy_losses
-from paribus.models.heads.vocabulary import MaskedLMHead
+from paribus.models.heads.vocabulary import ORIGINAL, CopyHead, MaskedLMHead, find_places, sum_copy_losses
 from paribus.models.network import Outputs, initialize
 from paribus.objectives.electra import Electra
 from paribus.objectives.generated import GENERATOR, FromGenerator, put
@@ -104,7 +103,7 @@ def test_each_row_reads_the_same_samples_and_has_its_own_loss(row: str) -> None:
     own = objective.heads[objective_name(row)]
     read_BL = written(objective, network, given)
     filled = {**given, "ids_BL": read_BL, ORIGINAL: put(given["ids_BL"], given["slot_P"], given["target_P"])}
-    places = find_real(given) if "noised" not in ROWS[row].values() else given["slot_P"]
+    places = find_places(given) if "noised" not in ROWS[row].values() else given["slot_P"]
     hidden_PD = network(filled).hidden_BLD.flatten(0, 1)[places]
     original_P, read_P = filled[ORIGINAL].flatten()[places], read_BL.flatten()[places]
     if row.startswith("electra"):

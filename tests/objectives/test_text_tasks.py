@@ -27,7 +27,7 @@ from paribus.data.formats.full_sentences import DocSentences
 from paribus.data.formats.input_format import Segments
 from paribus.data.formats.pairs import NEAR, RANDOM, SegmentPair
 from paribus.data.formats.reordered import Reordered, count_classes, list_orders
-from paribus.objectives.text_tasks import Recurring
+from paribus.objectives.text_tasks import TokenDocument
 from paribus.sweeps.sweep import arm_overrides
 from paribus.sweeps.sweep_file import load
 from paribus.tasks.text_stream import TaskTurns
@@ -111,7 +111,7 @@ def test_distance_tells_neighbors_from_the_rest_of_a_document_and_from_other_doc
 def test_a_token_recurs_if_another_sentence_of_its_document_has_it() -> None:
     store = store_of([[3, 2], [2, 2]])
     ids = np.array([7, 7, 8, 8, 9, 7, 9, 9, 5])
-    found = Recurring(_with(store, ids))
+    found = TokenDocument().store(_with(store, ids))
     assert found.annotated[np.arange(9)].tolist() == [0, 0, 1, 1, 0, 0, 1, 1, 0]
     assert found.annotated[np.array([6, 2])].tolist() == [1, 1]
 
@@ -129,7 +129,7 @@ def test_words_with_capitals_are_found() -> None:
 def test_tokens_are_labeled_and_special_ones_are_not() -> None:
     store = random_store(200)
     ids = np.random.default_rng(0).integers(5, 200, len(store.ids))
-    arrays = plain(Recurring(_with(store, ids)), DocSentences(64), TokenLabels()).batch(0, [0, 3])
+    arrays = plain(TokenDocument().store(_with(store, ids)), DocSentences(64), TokenLabels()).batch(0, [0, 3])
     special_BL = np.isin(arrays["ids_BL"], (0, 1, 2, 3, 4))
     assert ((arrays["tag_BL"] == -1) == special_BL).all()
     assert {0, 1} <= set(arrays["tag_BL"].ravel().tolist())

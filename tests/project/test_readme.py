@@ -25,8 +25,7 @@ from paribus.reports.site.overview import render_overview
 from paribus.reports.tables.schema import qualify
 from paribus.sweeps.control import audit
 from paribus.sweeps.init import InitRequest, write_sweep, write_task
-from paribus.sweeps.request import request_of
-from paribus.sweeps.search.request import search_request_of
+from paribus.sweeps.request import request_of, search_request_of
 from paribus.sweeps.sweep import jobs
 from paribus.sweeps.sweep_file import load
 from paribus.tasks.metrics import METRICS

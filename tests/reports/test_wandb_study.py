@@ -18,7 +18,7 @@ from paribus.commands.cli import main
 from paribus.core.jsonable import from_json, to_json
 from paribus.reports.tables.schema import Table
 from paribus.reports.wandb_study import list_cells, make_tuned_studies, track_search
-from paribus.sweeps.search.findings import describe_importances, list_history, list_pareto, rank_importances
+from paribus.sweeps.search.status import describe_importances, list_history, list_pareto, rank_importances
 
 WANDB = {"_target_": "paribus.training.logger.Wandb", "mode": "offline"}
 SPACE = {"lr": FloatDistribution(0.001, 0.1, log=True), "masking": CategoricalDistribution(["a", "b"])}

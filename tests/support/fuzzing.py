@@ -11,11 +11,13 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import paribus.training.preload  # noqa: F401  an import that is cut short by a limit would break all later cases
 from paribus.commands.cli import main
 from paribus.core.config import compose, flat
 from paribus.core.config_names import choices, conf_dir
 from paribus.core.errors import UserError
+from paribus.sweeps.launchers.forks import preload
+
+preload()  # an import that is cut short by a limit would break all later cases
 
 LIMIT = 20  # seconds until a case counts as a hang: the machine may be busy
 VALUES = (

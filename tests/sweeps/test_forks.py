@@ -198,7 +198,8 @@ def test_a_failure_without_a_log_or_with_an_unnamed_signal_has_a_reason(tmp_path
 
 ALONE = """
 import os, sys
-import paribus.training.preload
+from paribus.sweeps.launchers.forks import preload
+preload()
 import torch
 print(len(os.listdir("/proc/self/task")), torch.cuda.is_initialized())
 from paribus.training.run import run

@@ -18,8 +18,8 @@ from search_worker import Launcher, settings
 from paribus.commands.cli import main
 from paribus.commands.run import run
 from paribus.core.arguments import parse
+from paribus.sweeps.request import search_request_of
 from paribus.sweeps.search.ledger import TrialCounts
-from paribus.sweeps.search.request import search_request_of
 from paribus.sweeps.search.status import SearchStatus, TrialRow, status_reader
 from paribus.sweeps.search.worker import open_study, search
 from paribus.sweeps.sweep_file import search_names

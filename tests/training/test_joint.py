@@ -21,8 +21,8 @@ from paribus.core.processes import Stopped
 from paribus.tasks.mixtures import BySize, Equally, Sampling
 from paribus.tasks.rows import FramedRows, GroupedRows, frame
 from paribus.training import callbacks, finetune
-from paribus.training.joint.settings import Joint
-from paribus.training.joint.steps import JointRows, JointSteps, NamedRows
+from paribus.training.joint import JointRows, JointSteps, NamedRows
+from paribus.training.joint_settings import Joint
 from paribus.training.run import run
 from paribus.training.steps import TaskSteps
 
@@ -205,8 +205,7 @@ def encoded(count: int, first: int) -> FramedRows:
 
 def several() -> JointRows:
     pairs = GroupedRows(encoded(8, 100), np.arange(0, 9, 2), np.arange(4), most=2)
-    teacher = NamedRows("short", encoded(6, 10), {"teacher_B": np.arange(6) / 10})
-    return JointRows([teacher, NamedRows("pairs", pairs)])
+    return JointRows([NamedRows("short", encoded(6, 10)), NamedRows("pairs", pairs)])
 
 
 def test_each_microbatch_is_of_one_task_and_every_row_is_read_once() -> None:
@@ -231,12 +230,6 @@ def test_a_task_keeps_its_own_way_to_split_a_batch() -> None:
     batch = rows.batch(parts[1], 8)
     assert batch["task"] == "pairs"
     assert batch["ids_BL"][:, 1].tolist() == [106, 107]
-
-
-def test_slots_follow_the_rows_of_their_task_alone() -> None:
-    rows = several()
-    assert rows.batch(np.array([4, 1]), 1)["teacher_B"].tolist() == [0.4, 0.1]
-    assert "teacher_B" not in rows.batch(np.array([6]), 1)
 
 
 def test_lengths_are_those_of_the_tasks() -> None:

@@ -14,7 +14,7 @@ from safetensors.numpy import load_file
 from paribus.core.config import compose
 from paribus.reports.tables.curves import Curve, average_effects, collect_curves, read_points, subtract
 from paribus.runs.record import Record, read_record
-from paribus.training.points import Snapshots, count_rounds
+from paribus.training.finetune import Snapshots, count_rounds
 from paribus.training.run import run
 
 

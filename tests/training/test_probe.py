@@ -13,8 +13,7 @@ import torch
 from paribus.core.build import build
 from paribus.core.config import compose
 from paribus.training.description import Run
-from paribus.training.evaluate import placed
-from paribus.training.probe import TrainedProbe, fit_logistic
+from paribus.training.evaluate import TrainedProbe, fit_logistic, placed
 from paribus.training.run import run
 from paribus.training.streams import probe_examples
 

@@ -7,8 +7,7 @@ import click
 from paribus.core.arguments import Arguments, Verb
 from paribus.core.console import say
 from paribus.runs.tracker import refuse_agent
-from paribus.sweeps.request import OPTIONS, UNTIL, Request, request_of
-from paribus.sweeps.search.request import SWEEP_OR_SEARCH, run_search, search_request_of
+from paribus.sweeps.request import OPTIONS, SWEEP_OR_SEARCH, UNTIL, Request, request_of, search_request_of
 from paribus.sweeps.sweep_file import names, search_names
 
 
@@ -36,6 +35,8 @@ def run(given: Arguments) -> int:
 
     refuse_agent()
     if (search := search_request_of(given)) is not None:
+        from paribus.sweeps.search.worker import run_search
+
         return run_search(search)
     request = request_of(given)
     if (most := request.most) is None:

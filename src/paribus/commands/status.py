@@ -8,8 +8,7 @@ import click
 
 from paribus.core.arguments import Arguments, Verb
 from paribus.core.console import say
-from paribus.sweeps.request import OPTIONS, request_of
-from paribus.sweeps.search.request import SWEEP_OR_SEARCH, search_request_of
+from paribus.sweeps.request import OPTIONS, SWEEP_OR_SEARCH, request_of, search_request_of
 
 
 @click.command(

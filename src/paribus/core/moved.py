@@ -19,7 +19,7 @@ MOVED = {
     "data.corpus.units": "data.corpus.text_rows",
     "data.formats.sentences": "data.formats.full_sentences",
     "data.schedule": "data.mask_schedule",
-    "finetuning.joint": "training.joint.settings",
+    "finetuning.joint": "training.joint_settings",
     "objectives.mlm_pairs": "objectives.mlm",
     "objectives.mlm_sbo": "objectives.mlm",
     "objectives.several": "objectives.text_tasks",
@@ -45,6 +45,7 @@ MOVED = {
     "tasks.types.similarity": "tasks.types.regression",
     "tasks.types.text": "tasks.types.generation",
     "tasks.types.written": "tasks.types.generation",
+    "training.joint.settings": "training.joint_settings",
 }
 
 

@@ -2,7 +2,7 @@
 
 A draw depends only on (seed, keys, example, stream name, position): not on the batch, the worker, the device or earlier
 draws. The generator is SplitMix64 (Steele, Lea and Flood 2014, "Fast splittable pseudorandom number generators") with a
-separate start for each row and stream; one 64-bit word serves two neighboring positions. `models.device_noise` gives
+separate start for each row and stream; one 64-bit word serves two neighboring positions. `objectives.generated` gives
 the same bits for tensors.
 """
 

@@ -15,7 +15,7 @@ from transformers.activations import ACT2FN
 from paribus.core.errors import UserError
 from paribus.models.attention import kernel
 from paribus.models.encoder_names import ALBERT, pair_names
-from paribus.models.network import Batch, Network, Outputs, State
+from paribus.models.network import Batch, Network, Outputs, State, find_real, keep_states
 
 if TYPE_CHECKING:
     from paribus.data.tokens.vocabulary import Vocabulary
@@ -140,25 +140,17 @@ class AnyNetwork(Network):
         return weight
 
     def forward(self, batch: Batch, state: State = None) -> Outputs:
-        ids_BL = batch["ids_BL"]
-        place_1L = torch.arange(ids_BL.shape[1], device=ids_BL.device)[None]
-        real_BL = (place_1L < batch["length_B"][:, None]).long()
+        real_BL = find_real(batch["length_B"], batch["ids_BL"].shape[1]).long()
         segments = {"token_type_ids": batch["part_BL"].clamp(max=self.segments - 1)} if self.segments else {}
-        hidden_BLD = self.backbone(input_ids=ids_BL, attention_mask=real_BL, **segments).last_hidden_state
+        hidden_BLD = self.backbone(input_ids=batch["ids_BL"], attention_mask=real_BL, **segments).last_hidden_state
         return Outputs(hidden_BLD, state)
 
     def watch(self, layer: int, keep: Callable[[Tensor], None]) -> None:
         """As `Network.watch`. States of a pre-LN encoder have not gone through its final norm."""
         stack = self.backbone.get_submodule(self.facts.stack)
         if len(stack) != self.depth:  # all layers are the same module
-            return super().watch(layer, keep)
-        module = stack[layer - 1] if layer else self.backbone.embeddings
-
-        def hook(_: nn.Module, __: object, output: Tensor | tuple[Tensor, ...]) -> None:
-            keep(output[0] if isinstance(output, tuple) else output)
-
-        module.register_forward_hook(hook)
-        return None
+            super().watch(layer, keep)
+        keep_states(stack[layer - 1] if layer else self.backbone.embeddings, keep)
 
     def depth_of(self, parameter: str) -> int:
         _, in_stack, rest = parameter.partition(f"{self.facts.stack}.")

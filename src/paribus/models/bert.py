@@ -125,7 +125,7 @@ class Bert(ModelSpec):
         return tokens * (2.0 * self.matmul_parameters() + 4.0 * self.layers * seen * self.hidden) + further
 
     def build(self, vocabulary: Vocabulary, seed: int) -> Network:
-        from paribus.models.two_way import TwoWay
+        from paribus.models.encoder import TwoWay
 
         if self.attention == "two_way":
             encoders = {side: replace(self, attention=side).build_one(vocabulary, seed) for side in SIDES}

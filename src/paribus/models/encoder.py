@@ -1,4 +1,4 @@
-"""The encoder: a `transformers` backbone behind the interface that objectives call."""
+"""The encoder: a `transformers` backbone behind the interface that objectives call, alone or two side by side."""
 
 from __future__ import annotations
 
@@ -24,11 +24,12 @@ from paribus.models.attention import kernel
 from paribus.models.encoder_names import ALBERT, ELECTRA, ROFORMER, layout_of, tensor_names
 from paribus.models.generation import RowWriter
 from paribus.models.last_layer import ReadPositions, allow_positions, computing_only, find_positions
-from paribus.models.network import Batch, Network, Outputs, State
+from paribus.models.network import Batch, Network, Outputs, State, find_real, keep_states
 
 if TYPE_CHECKING:
     from paribus.data.tokens.vocabulary import Vocabulary
     from paribus.models.bert import Bert
+    from paribus.models.spec import Shape
 
 KINDS: dict[str, tuple[Any, Any]] = {
     "bert": (BertConfig, BertModel),
@@ -52,7 +53,24 @@ class Encoder(Network):
         self.spec: Bert = spec
         self.left = spec.attention == "left"
         self.first_position = 0 if spec.family == "bert" else vocabulary.pad + 1  # RoBERTa counts from the padding id
-        self.arguments = _config_arguments(spec, vocabulary, self.first_position)
+        self.arguments: dict[str, Any] = {  # those that the configs of `transformers` have in common
+            "vocab_size": vocabulary.size,
+            "hidden_size": spec.hidden,
+            "num_hidden_layers": spec.layers,
+            "num_attention_heads": spec.heads,
+            "intermediate_size": spec.intermediate,
+            "max_position_embeddings": spec.positions + self.first_position,
+            "hidden_dropout_prob": spec.dropout,
+            "attention_probs_dropout_prob": spec.attention_dropout,
+            "initializer_range": float(spec.initializer_range),
+            "type_vocab_size": 2,
+            "pad_token_id": vocabulary.pad,
+            "bos_token_id": vocabulary.cls,
+            "eos_token_id": vocabulary.sep,
+            "attn_implementation": kernel(scored=bool(spec.changes)),
+            "is_decoder": self.left,
+            **spec.further_arguments,
+        }
         config, model = KINDS[spec.family]
         self.backbone: Any = model(config(**self.arguments), add_pooling_layer=False)
         self.norm_eps = float(self.backbone.config.layer_norm_eps)
@@ -60,7 +78,8 @@ class Encoder(Network):
             narrow = config(**self.arguments | {"hidden_size": spec.table_width})
             self.backbone.embeddings = type(self.backbone.embeddings)(narrow)
             self.backbone.embeddings.projection = nn.Linear(spec.table_width, spec.hidden)
-            self.backbone.embeddings.register_forward_hook(_project)
+            # the matrix follows their LayerNorm (ALBERT, section 3.1)
+            self.backbone.embeddings.register_forward_hook(lambda table, _, states_BLE: table.projection(states_BLE))
         for change in spec.changes.values():
             change.alter(self)
         self.scores = [score for change in spec.changes.values() if (score := change.score(spec)) is not None]
@@ -124,28 +143,21 @@ class Encoder(Network):
     def _attention_mask(self, batch: Batch, position_1L: Tensor) -> Tensor | None:
         """int64 [B, L]: the real places, or bool [B, 1, L, L]: who (row) sees whom by rank; None: as the model is."""
         if "rank_BL" in batch:
-            rank_BL = torch.where(position_1L < batch["length_B"][:, None], batch["rank_BL"], _UNSEEN)
+            rank_BL = torch.where(find_real(batch["length_B"], position_1L.shape[1]), batch["rank_BL"], _UNSEEN)
             visible_B1LL: Tensor = (rank_BL[:, None, :] <= rank_BL[:, :, None])[:, None]
             return visible_B1LL
         if self.spec.attention == "right":
             return self._attention_mask({**batch, "rank_BL": -position_1L}, position_1L)
         if batch["full"] or self.left:
             return None
-        real_BL: Tensor = (position_1L < batch["length_B"][:, None]).long()
-        return real_BL
+        return find_real(batch["length_B"], position_1L.shape[1]).long()
 
     def watch(self, layer: int, keep: Callable[[Tensor], None]) -> None:
         """As `Network.watch`. A pre-LN encoder's states have gone through the final LayerNorm, but those of the
         embeddings.
         """
         norm = self.backbone.LayerNorm if self.spec.norm == "pre" and layer else None
-        module = self.backbone.encoder.layer[layer - 1] if layer else self.backbone.embeddings
-
-        def hook(_: nn.Module, __: object, output: Tensor | tuple[Tensor, ...]) -> None:
-            state_BLD = output[0] if isinstance(output, tuple) else output
-            keep(state_BLD if norm is None else norm(state_BLD))
-
-        module.register_forward_hook(hook)
+        keep_states(self.backbone.encoder.layer[layer - 1] if layer else self.backbone.embeddings, keep, norm)
 
     def share_embeddings(self, other: Network) -> None:
         """Read the tables of words, positions and segments and the LayerNorm of another encoder of this width; the
@@ -218,34 +230,6 @@ class Encoder(Network):
         return layout_of(self.spec).pair
 
 
-def _config_arguments(spec: Bert, vocabulary: Vocabulary, first_position: int) -> dict[str, Any]:
-    """The arguments that the configs of `transformers` have in common."""
-    return {
-        "vocab_size": vocabulary.size,
-        "hidden_size": spec.hidden,
-        "num_hidden_layers": spec.layers,
-        "num_attention_heads": spec.heads,
-        "intermediate_size": spec.intermediate,
-        "max_position_embeddings": spec.positions + first_position,
-        "hidden_dropout_prob": spec.dropout,
-        "attention_probs_dropout_prob": spec.attention_dropout,
-        "initializer_range": float(spec.initializer_range),
-        "type_vocab_size": 2,
-        "pad_token_id": vocabulary.pad,
-        "bos_token_id": vocabulary.cls,
-        "eos_token_id": vocabulary.sep,
-        "attn_implementation": kernel(scored=bool(spec.changes)),
-        "is_decoder": spec.attention == "left",
-        **spec.further_arguments,
-    }
-
-
-def _project(embeddings: Any, _: object, hidden_BLE: Tensor) -> Tensor:
-    """Embeddings of their own width in that of the layers; the matrix follows their LayerNorm (ALBERT, section 3.1)."""
-    projected_BLD: Tensor = embeddings.projection(hidden_BLE)
-    return projected_BLD
-
-
 class _EncoderWriter(RowWriter):
     """A bidirectional encoder fills a mask after what is written (UniLM, arXiv 1905.03197, section 2.5); a
     left-to-right one predicts the next token.
@@ -266,3 +250,56 @@ class _EncoderWriter(RowWriter):
             batch["rank_BL"] = behind_BL
         outputs: Outputs = self.encoder({**batch, "read_P": place_B})
         return outputs.at(place_B)
+
+
+class TwoWay(Network):
+    """A left-to-right and a right-to-left encoder of the same shape that share nothing.
+
+    Their states are concatenated. A row is summarized by the states that have read all of it: the last token of the
+    first, the first token of the second.
+    """
+
+    def __init__(self, spec: Shape, vocabulary: Vocabulary, encoders: Mapping[str, Any]) -> None:
+        super().__init__(spec, vocabulary, 2 * spec.hidden, spec.layers)
+        self.backbone = nn.ModuleDict(encoders)
+        self.norm_eps = self.side("left").norm_eps
+
+    def side(self, name: str) -> Encoder:
+        """The encoder that reads to the left, or to the right."""
+        encoder: Encoder = self.backbone[name]
+        return encoder
+
+    @property
+    def sides(self) -> dict[str, Encoder]:
+        return {name: self.side(name) for name in self.backbone}
+
+    @property
+    def table_VD(self) -> nn.Parameter:
+        """That of the first encoder; heads on tokens know their own."""
+        return self.side("left").table_VD
+
+    def forward(self, batch: Batch, state: State = None) -> Outputs:
+        """The states [B, L, 2 D] at all places."""
+        whole = {name: value for name, value in batch.items() if name != "read_P"}
+        sides = [encoder(whole) for encoder in self.sides.values()]
+        hidden_BLD = torch.cat([side.hidden_BLD for side in sides], dim=-1)
+        return Outputs(hidden_BLD, state, torch.cat([side.row_BD for side in sides], dim=-1))
+
+    def compile(self, *_: object, **__: object) -> None:
+        for encoder in self.sides.values():
+            encoder.compile()
+
+    def depth_of(self, parameter: str) -> int:
+        return self.side("left").depth_of(parameter)
+
+    def sublayers(self) -> Iterator[tuple[str, Any]]:
+        for encoder in self.sides.values():
+            yield from encoder.sublayers()
+
+    def matrices(self) -> Iterator[tuple[str, str]]:
+        for name, encoder in self.sides.items():
+            yield from ((kind, f"{name}.backbone.{matrix}") for kind, matrix in encoder.matrices())
+
+    def restore_sharing(self) -> None:
+        for encoder in self.sides.values():
+            encoder.restore_sharing()

@@ -176,6 +176,21 @@ class Network(nn.Module, ABC):
         return {"pooler": "pair.pooler", "classifier": "pair.classifier"}
 
 
+def find_real(length_B: Tensor, width: int) -> Tensor:
+    """bool [B, L]: which places of rows of these lengths are not padding; L is `width`."""
+    return torch.arange(width, device=length_B.device) < length_B[:, None]
+
+
+def keep_states(module: nn.Module, keep: Callable[[Tensor], None], norm: nn.Module | None = None) -> None:
+    """Give `keep` the states that a module returns in every forward pass, after `norm`."""
+
+    def hook(_: nn.Module, __: object, output: Tensor | tuple[Tensor, ...]) -> None:
+        state_BLD = output[0] if isinstance(output, tuple) else output
+        keep(state_BLD if norm is None else norm(state_BLD))
+
+    module.register_forward_hook(hook)
+
+
 def named_generator(seed: int, name: str) -> torch.Generator:
     """A CPU generator that depends only on its arguments."""
     key = hashlib.blake2b(f"{seed}:{name}".encode(), digest_size=8).digest()

@@ -21,7 +21,6 @@ from paribus.models.spec import ModelSpec
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-    from paribus.corruption.collators.collator import Collator
     from paribus.data.tokens.tokenizer import Tokenizer
     from paribus.data.tokens.vocabulary import Vocabulary
     from paribus.models.network import Network
@@ -65,6 +64,11 @@ class Foreign(Bert):
         from paribus.models import checkpoint
 
         checkpoint.load_foreign(network, folder)
+
+
+def _of_shape(name: str) -> Any:
+    """A property that is the checkpoint's own."""
+    return property(lambda model: getattr(model.shape, name))
 
 
 @dataclass(frozen=True)
@@ -111,45 +115,10 @@ class Pretrained(ModelSpec):
         changed: ModelSpec = replace(shape, **{k: v for k, v in dropouts.items() if v is not None and k in known})
         return changed
 
-    @property
-    def hidden(self) -> int:  # type: ignore[override]
-        return self.shape.hidden
-
-    @property
-    def layers(self) -> int:  # type: ignore[override]
-        return self.shape.layers
-
-    @property
-    def attention(self) -> str:
-        return self.shape.attention
-
-    @property
-    def writes_text(self) -> bool:
-        return self.shape.writes_text
-
-    @property
-    def single(self) -> bool:
-        return self.shape.single
-
-    @property
-    def tied_head(self) -> bool:
-        return self.shape.tied_head
-
-    @property
-    def table_width(self) -> int:
-        return self.shape.table_width
-
-    @property
-    def pooling(self) -> str:
-        return self.shape.pooling
-
-    @property
-    def open_layers(self) -> bool:
-        return self.shape.open_layers
-
-    @property
-    def collator(self) -> Collator | None:
-        return self.shape.collator
+    hidden, layers, table_width = _of_shape("hidden"), _of_shape("layers"), _of_shape("table_width")
+    attention, open_layers, pooling = _of_shape("attention"), _of_shape("open_layers"), _of_shape("pooling")
+    writes_text, single, tied_head = _of_shape("writes_text"), _of_shape("single"), _of_shape("tied_head")
+    collator = _of_shape("collator")
 
     def check_length(self, length: int, key: str) -> None:
         self.shape.check_length(length, key)

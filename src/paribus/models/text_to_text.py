@@ -1,8 +1,9 @@
-"""Text-to-text models: T5 of `transformers` behind the interface that objectives call."""
+"""Text-to-text models: T5 of `transformers` behind the interface that objectives call, whole or its encoder alone."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -21,12 +22,13 @@ from transformers.models.t5.modeling_t5 import (
 
 from paribus.models.attention import kernel
 from paribus.models.generation import RowWriter
-from paribus.models.network import Batch, Network, Outputs, State
+from paribus.models.network import Batch, Network, Outputs, State, find_real, keep_states
+from paribus.models.spec import Shape
+from paribus.models.t5 import T5
 
 if TYPE_CHECKING:
     from paribus.data.tokens.vocabulary import Vocabulary
     from paribus.models.t5 import T5
-
 
 PLACES: dict[type[nn.Module], str] = {
     T5LayerSelfAttention: "attention",
@@ -92,9 +94,7 @@ class TextToText(Network):
         """int64 [B, L]: 1 at tokens that are read; None if no row is padded."""
         if batch["full"]:
             return None
-        column_L = torch.arange(batch["ids_BL"].shape[1], device=batch["ids_BL"].device)
-        real_BL: Tensor = (column_L < batch["length_B"][:, None]).long()
-        return real_BL
+        return find_real(batch["length_B"], batch["ids_BL"].shape[1]).long()
 
     def depth_of(self, parameter: str) -> int:
         if "shared" in parameter:
@@ -288,3 +288,74 @@ def use_lean_modules(model: nn.Module) -> None:
     for module in model.modules():
         if lean := LEAN.get(type(module)):
             module.__class__ = lean
+
+
+@dataclass(frozen=True)
+class T5Encoder(Shape):
+    """The encoder of a text-to-text model `of` this shape; the mean of its states summarizes a row."""
+
+    of: T5
+    hidden: int
+    layers: int
+
+    @property
+    def pooling(self) -> str:
+        return "mean"
+
+    @property
+    def initializer_range(self) -> float:
+        return self.of.initializer_range
+
+    @property
+    def single(self) -> bool:
+        return self.of.single
+
+    def std(self, name: str) -> float:
+        """As that of the whole model."""
+        return self.of.std(name)
+
+    def forward_flops(self, tokens: float, length: float, written: float = 0.0, rows: float = 0.0) -> float:
+        return self.of.encoder_flops(tokens, tokens / rows if rows else length)
+
+
+class TextEncoder(TextToText):
+    """The encoder of a text-to-text model of two stacks, whose weights it shares."""
+
+    def __init__(self, model: TextToText) -> None:
+        spec = T5Encoder(model.spec, model.spec.hidden, model.depth)
+        Network.__init__(self, spec, model.vocabulary, model.width, model.depth)
+        self.backbone = model.backbone.encoder
+
+    @property
+    def table_VD(self) -> nn.Parameter:
+        weight: nn.Parameter = self.backbone.embed_tokens.weight
+        return weight
+
+    def forward(self, batch: Batch, state: State = None) -> Outputs:
+        """The states [B, L, D] of what is read."""
+        hidden_BLD = self.backbone(input_ids=batch["ids_BL"], attention_mask=self.real(batch)).last_hidden_state
+        return Outputs(hidden_BLD, state)
+
+    def watch(self, layer: int, keep: Callable[[Tensor], None]) -> None:
+        """As `Network.watch`; the states of layers, but not the embeddings, have gone through the final norm."""
+        if layer:
+            keep_states(self.backbone.block[layer - 1], keep, self.backbone.final_layer_norm)
+        else:
+            keep_states(self.backbone.embed_tokens, keep)
+
+    def writer(self, batch: Batch, most: int) -> Callable[[Tensor | None], Tensor]:
+        return Network.writer(self, batch, most)
+
+    def depth_of(self, parameter: str) -> int:
+        return 0 if "embed_tokens" in parameter else super().depth_of(parameter)
+
+    def restore_sharing(self) -> None:
+        """Nothing is shared inside an encoder."""
+
+    @property
+    def head_weights(self) -> frozenset[str]:
+        return frozenset()
+
+    @property
+    def head_parts(self) -> Mapping[str, str]:
+        return {}

@@ -101,8 +101,7 @@ class Electra(ObjectiveSpec):
         return Corruption(masking, self.view)
 
     def compose(self, network: Network, vocabulary: Vocabulary) -> Objective:
-        from paribus.models.heads.replaced import CopyHead, ReplacedHead
-        from paribus.models.heads.vocabulary import MaskedLMHead
+        from paribus.models.heads.vocabulary import CopyHead, MaskedLMHead, ReplacedHead
         from paribus.objectives.generated import FromGenerator, FromNoise
 
         head: Head

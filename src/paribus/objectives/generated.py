@@ -1,24 +1,64 @@
-"""Objectives whose network reads a text in which tokens were replaced (ELECTRA, arXiv 2003.10555, section 2)."""
+"""Objectives whose network reads a text in which tokens were replaced (ELECTRA, arXiv 2003.10555, section 2).
+
+A replacement that is drawn inside a step depends only on the row's noise key, the stream and the position: not on the
+microbatch, the order of rows, the rank or a resume. So the counter hash of `core.noise` stands here for tensors, with
+the same bits on any device.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import softmax
 
+from paribus.core.noise import FIRST, GOLDEN, SECOND, stream_number
 from paribus.models import checkpoint
-from paribus.models.device_noise import DeviceNoise
 from paribus.models.heads.head import Head, cut_rows, name_places, summed_cross_entropy
-from paribus.models.heads.replaced import ORIGINAL
-from paribus.models.heads.vocabulary import MaskedLMHead
+from paribus.models.heads.vocabulary import ORIGINAL, MaskedLMHead
 from paribus.models.network import Batch, Network, State
 from paribus.objectives.objective import Objective
 
 GENERATOR = "generator"  # the name of its loss
+
+KEY: Final = "row_key_B"  # of a batch whose collator adds the row keys
+
+
+def _signed(word: int) -> int:
+    """The int64 with the same bits as this 64-bit word."""
+    return word - (1 << 64) if word >= 1 << 63 else word
+
+
+_GOLDEN, _FIRST, _SECOND = (_signed(int(word)) for word in (GOLDEN, FIRST, SECOND))
+
+
+def _shift_right(value: Tensor, bits: int) -> Tensor:
+    """A logical shift: int64 has only an arithmetic one."""
+    return (value >> bits) & ((1 << (64 - bits)) - 1)
+
+
+def mix64(value: Tensor) -> Tensor:
+    """`core.noise.mix64` in int64 arithmetic, which wraps as uint64 does."""
+    value = (value ^ _shift_right(value, 30)) * _FIRST
+    value = (value ^ _shift_right(value, 27)) * _SECOND
+    return value ^ _shift_right(value, 31)
+
+
+def draw_bits(key_B: Tensor, stream: str, row_P: Tensor, position_P: Tensor) -> Tensor:
+    """int64 [P]: the stream's draws of 32 bits at these positions of rows with these noise keys, int64 [B]."""
+    start_B = mix64(key_B ^ _signed(int(stream_number(stream))))
+    word_P = mix64(start_B[row_P] + (position_P // 2 + 1) * _GOLDEN)
+    return torch.where(position_P % 2 == 1, _shift_right(word_P, 32), word_P & 0xFFFFFFFF)
+
+
+def draw_uniform(batch: Batch, stream: str, row_P: Tensor, position_P: Tensor) -> Tensor:
+    """float64 [P]: such draws for a batch whose collator has `row_keys`, as numbers in (0, 1): the middles of intervals
+    of 2**-32.
+    """
+    return (draw_bits(batch[KEY], stream, row_P, position_P).double() + 0.5) / 2**32
 
 
 def put(ids_BL: Tensor, slot_P: Tensor, written_P: Tensor) -> Tensor:
@@ -114,7 +154,7 @@ class FromGenerator(FromNoise):
         as the authors' Gumbel noise over the vocabulary, and it depends on neither microbatch, rank nor resume.
         """
         width = batch["ids_BL"].shape[1]
-        drawn_P = DeviceNoise.of(batch).uniform("replaced", batch["slot_P"] // width, batch["slot_P"] % width)
+        drawn_P = draw_uniform(batch, "replaced", batch["slot_P"] // width, batch["slot_P"] % width)
         sampled: list[Tensor] = []
         for logits_RV, target_R1, drawn_R1 in cut_rows(logits_PV, batch["target_P"][:, None], drawn_P[:, None]):
             logits_RV = logits_RV.float() / self.temperature

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
@@ -19,6 +18,7 @@ from paribus.data.annotators import Capitals
 from paribus.data.formats.pairs import SegmentPair
 from paribus.data.formats.reordered import Reordered, count_classes
 from paribus.data.sequences import Array
+from paribus.data.tokens.store import MemoryStore
 from paribus.objectives.mlm import MaskedLM
 
 if TYPE_CHECKING:
@@ -62,7 +62,8 @@ class TokenDocument(TextTask):
     """Does the token occur in another sentence of its document too?"""
 
     def store(self, store: Store) -> Store:
-        return Recurring(store)
+        recurring: Any = RecurringTokens(store)
+        return MemoryStore(store.ids, store.word_start, store.sentence_start, store.document_start, recurring)
 
 
 @dataclass(frozen=True)
@@ -155,35 +156,11 @@ class SeveralTasks(MaskedLM):
         return objective
 
 
-@dataclass(frozen=True)
-class Recurring:
-    """A store whose `annotated` is 1 at tokens that another sentence of their document has too, and 0 elsewhere."""
+class RecurringTokens:
+    """1 at tokens that another sentence of their document has too, and 0 elsewhere; found only in documents that are
+    read.
+    """
 
-    store: Store
-
-    @property
-    def ids(self) -> Array:
-        return self.store.ids
-
-    @property
-    def word_start(self) -> Array:
-        return self.store.word_start
-
-    @property
-    def sentence_start(self) -> Array:
-        return self.store.sentence_start
-
-    @property
-    def document_start(self) -> Array:
-        return self.store.document_start
-
-    @cached_property
-    def annotated(self) -> Any:
-        """uint8 [T], computed only for the documents that are read."""
-        return _RecurringTokens(self.store)
-
-
-class _RecurringTokens:
     def __init__(self, store: Store) -> None:
         self.store = store
         self.edge_D = np.asarray(store.sentence_start)[np.asarray(store.document_start)]

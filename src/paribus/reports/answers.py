@@ -15,7 +15,7 @@ from paribus.runs.record import Record
 from paribus.runs.store import find_records
 from paribus.sweeps.adapt import ADAPTED, AS_IT_IS
 from paribus.sweeps.launchers.local import machine_slots
-from paribus.sweeps.plan import command_with, lengthens
+from paribus.sweeps.plan import command_with
 from paribus.sweeps.request import MAX_SEEDS, MOST_LOOKS, UNTIL_DECIDED, Request
 from paribus.sweeps.sweep import SCRATCH, TRIAL, Sweep, arm_overrides
 from paribus.training.outlook import ENOUGH, foresee, lengthen
@@ -71,9 +71,9 @@ def _train_longer(request: Request, records: Sequence[Record], stuck: Sequence[s
     tuned = sum(one.finetune_seconds or 0.0 for one in records)
     about = duration((trained * factor + tuned) / len(machine_slots(max(1, len(records)))))
     who = f"{', '.join(stuck)} stayed on the plateau of a trivial model"
-    if not lengthens(request, override):
+    if not (command := command_with(request, override)):
         return f"{who}: train {factor:.1f} times as long, about {about}"
-    return f"{command_with(request, override)}   # {factor:.1f} times as long, since {who}: about {about}"
+    return f"{command}   # {factor:.1f} times as long, since {who}: about {about}"
 
 
 def _mean_seconds(records: Sequence[Record], arm: str) -> float:

@@ -22,7 +22,7 @@ from paribus.reports.tables.evidence import (
 from paribus.reports.tables.notes import describe_revised
 from paribus.runs.manifest import find_manifest
 from paribus.runs.record import Record
-from paribus.runs.store import Found, find_records, find_stored
+from paribus.runs.store import StudyRecords, find_records, find_stored
 from paribus.sweeps.control import NAMES, describe_changes, list_settings
 from paribus.sweeps.sweep import SCRATCH, UNMATCHED, Sweep
 from paribus.verdict.controls import TOLERANCE
@@ -47,7 +47,7 @@ class Report(NamedTuple):
     findings: list[str]
 
 
-def audit_records(design: Design, stored: Found, roots: Sequence[Path]) -> Report:
+def audit_records(design: Design, stored: StudyRecords, roots: Sequence[Path]) -> Report:
     """The audit of a design's records, as `store.find_records` found them below the roots."""
     done = [record for record in stored.records if record.done]
     differences, hidden = _compare_configs(design, done, roots)

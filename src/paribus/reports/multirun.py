@@ -11,7 +11,7 @@ from paribus.core.errors import UserError
 from paribus.runs.folder import RECORD, RunFolder
 from paribus.runs.record import Record, read_record
 from paribus.sweeps.control import list_settings
-from paribus.sweeps.status_table import align
+from paribus.sweeps.status import align
 from paribus.verdict.metrics import find_metric, is_pairs, is_score
 from paribus.verdict.statistics import mean_sd
 

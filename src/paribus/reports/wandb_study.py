@@ -19,7 +19,6 @@ from paribus.core.jsonable import to_json
 from paribus.reports.tables.schema import Table
 from paribus.runs.tracker import STUDY, Logger, Tracked, WandbInit, group_of
 from paribus.sweeps.request import Request
-from paribus.sweeps.search.findings import list_history, list_pareto, rank_importances
 from paribus.sweeps.search.space import dimension
 from paribus.sweeps.sweep import arm_overrides
 from paribus.verdict.metrics import lower_is_better
@@ -185,6 +184,8 @@ def _parse_value(distribution: BaseDistribution, text: str) -> Any:
 
 def fill_search(wandb: ModuleType, study: Study) -> dict[str, Any]:
     """Tables and plots of a search: `trials`, `history`, `importances`, and of several objectives `pareto`."""
+    from paribus.sweeps.search.status import list_history, list_pareto, rank_importances
+
     trials = sorted(study.get_trials(deepcopy=False), key=lambda trial: trial.number)
     names = sorted({name for trial in trials for name in trial.params})
     objectives = [f"value{at}" if at else "value" for at in range(len(study.directions))]

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, Protocol
 from paribus.core.checksums import hash_bytes, seal, verify
 from paribus.core.errors import UserError
 from paribus.core.files import write_bytes
-from paribus.runs.folder import CONFIG, FAILED, RECORD, RunFolder, StoredRun
+from paribus.runs.folder import CONFIG, FAILED, RECORD, RunFolder, StoredRun, load_yaml
 
 RECORDS_FILE, CONFIGS_FILE, CURVES_FILE = ARCHIVE = ("records.jsonl.gz", "configs.yaml", "curves.jsonl.gz")
 _NEW, _WRITTEN = ".new-", ".new-files-are-written"
@@ -122,13 +122,10 @@ class Archive:
     @cached_property
     def configs(self) -> dict[str, Any]:
         """The content of `configs.yaml`."""
-        import yaml
-
         path = self.folder / CONFIGS_FILE
         try:
-            loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-            content = yaml.load(path.read_text(encoding="utf-8"), Loader=loader)
-        except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
+            content = load_yaml(path.read_bytes())
+        except (OSError, ValueError) as error:
             raise _damaged(path) from error
         if not isinstance(content, dict):
             raise _damaged(path)
@@ -200,8 +197,6 @@ def write_archive(folder: Path, runs: Sequence[StoredRun], manifests: Mapping[st
         runs: with a whole record; of a run that is given twice the first counts.
         manifests: {scale: manifest}.
     """
-    import yaml
-
     records: dict[RunKey, bytes] = {}
     curves: dict[tuple[str, str, str], str] = {}
     configs: dict[RunKey, dict[str, Any]] = {}
@@ -216,8 +211,7 @@ def write_archive(folder: Path, runs: Sequence[StoredRun], manifests: Mapping[st
         for name in run.list_curves():
             curves[(*key, name)] = (run.read(name) or b"").decode("utf-8")
         if (config := run.read(CONFIG)) is not None:
-            loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-            configs[key] = yaml.load(config, Loader=loader)
+            configs[key] = load_yaml(config)
     order = sorted(records, key=lambda key: key.order)
     lines = [
         _dump({"arm": arm, "run": run, "file": file, "text": text}) for (arm, run, file), text in sorted(curves.items())

@@ -57,12 +57,9 @@ class StoredRun(ABC):
 
     def read_config(self) -> dict[str, Any] | None:
         """The resolved config, with the present names of its components, or None if it cannot be read."""
-        import yaml
-
         try:
-            loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-            config = yaml.load((self.read(CONFIG) or b"").decode("utf-8"), Loader=loader)
-        except (OSError, ValueError, yaml.YAMLError):
+            config = load_yaml(self.read(CONFIG) or b"")
+        except (OSError, ValueError):
             return None
         return update_targets(config) if isinstance(config, dict) else None
 
@@ -100,6 +97,16 @@ class RunFolder(StoredRun):
     def list_curves(self) -> list[str]:
         paths = [self.folder / CURVES, self.folder / TUNING, *sorted(self.folder.glob(f"{STAGES}/*/{CURVES}"))]
         return [path.relative_to(self.folder).as_posix() for path in paths if path.is_file()]
+
+
+def load_yaml(content: bytes) -> Any:
+    """What YAML in UTF-8 holds. Raises ValueError if it cannot be read."""
+    import yaml
+
+    try:
+        return yaml.load(content.decode("utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    except (yaml.YAMLError, RecursionError) as error:
+        raise ValueError(str(error)) from error
 
 
 def find_finished(folder: Path, signature: str) -> Record | None:

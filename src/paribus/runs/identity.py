@@ -72,7 +72,15 @@ def identify(
     if task_hashes:
         whole["finetune"] = meaning(config["finetune"], GROUPS["finetune"])
     signature = digest(whole)
-    return Identity(signature, pretrain, _folder(config, signature), data, task_hashes)
+    name = Path(str(config["study"]), str(config["arm"]), f"seed{config['seed']}-{signature}")
+    if config["run_dir"] is None:
+        folder = Path(str(config["paths"]["runs"])) / name
+    else:  # if it holds the run of another signature already, below it: nothing is lost
+        given = Path(str(config["run_dir"]))
+        marker = given / "signature"
+        taken = marker.is_file() and marker.read_text(encoding="utf-8").strip() != signature
+        folder = given / name if taken else given
+    return Identity(signature, pretrain, folder, data, task_hashes)
 
 
 def meaning(node: object, group: type | None = None, places: frozenset[str] = frozenset()) -> Any:
@@ -103,14 +111,3 @@ def public_name(component: type) -> str:
         return str(named)
     ours = component.__module__.partition(".")[0] == __name__.partition(".")[0]
     return component.__qualname__ if ours else f"{component.__module__}.{component.__qualname__}"
-
-
-def _folder(config: Mapping[str, Any], signature: str) -> Path:
-    """Where a run lives. If `run_dir` holds the run of another signature already, below it: nothing is lost."""
-    name = Path(str(config["study"]), str(config["arm"]), f"seed{config['seed']}-{signature}")
-    if config["run_dir"] is None:
-        return Path(str(config["paths"]["runs"])) / name
-    given = Path(str(config["run_dir"]))
-    marker = given / "signature"
-    taken = marker.is_file() and marker.read_text(encoding="utf-8").strip() != signature
-    return given / name if taken else given

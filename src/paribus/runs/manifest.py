@@ -75,8 +75,12 @@ def write_manifest(root: Path, study: str, scale: str, manifest: Manifest) -> Ma
     """Write a manifest and return it; the runs of an older one of the same sweep and overrides stay in it."""
     with alone(root / study):
         old = read_manifest(root, study, scale)
-        if old is not None and old[:2] == manifest[:2]:
-            manifest = _join(old, manifest)
+        if old is not None and old[:2] == manifest[:2]:  # both as one; the new one counts if they differ
+            tuning = manifest.tuning
+            if tuning and old.tuning.get("spec") == tuning["spec"]:
+                tuning = {**tuning, "arms": {**old.tuning["arms"], **tuning["arms"]}}
+            runs, steps = {**old.runs, **manifest.runs}, {**old.steps, **manifest.steps}
+            manifest = manifest._replace(runs=runs, steps=steps, until=manifest.until or old.until, tuning=tuning)
         ran = manifest.arms()  # another machine may have run an absent arm
         manifest = manifest._replace(absent={arm: why for arm, why in manifest.absent.items() if arm not in ran})
         if manifest != old:
@@ -84,12 +88,3 @@ def write_manifest(root: Path, study: str, scale: str, manifest: Manifest) -> Ma
             given = {key: value for key, value in manifest._asdict().items() if value or key not in optional}
             write_sealed(root / study / f"{scale}.json", given)
     return manifest
-
-
-def _join(old: Manifest, new: Manifest) -> Manifest:
-    """Both as one; the new one counts if they differ."""
-    tuning = new.tuning
-    if tuning and old.tuning.get("spec") == tuning["spec"]:
-        tuning = {**tuning, "arms": {**old.tuning["arms"], **tuning["arms"]}}
-    runs, steps = {**old.runs, **new.runs}, {**old.steps, **new.steps}
-    return new._replace(runs=runs, steps=steps, until=new.until or old.until, tuning=tuning)

@@ -27,14 +27,14 @@ _GONE = ".archived-"  # before the name of a run's folder that is being removed
 _TRIALS = ".tune"  # after the name of a study: its trials
 
 
-class Found(NamedTuple):
+class StudyRecords(NamedTuple):
     """`records`: the whole ones; `left_out`: why each of the others was left out."""
 
     records: list[Record]
     left_out: list[str]
 
 
-def find_records(study: str, scale: str, roots: Sequence[Path]) -> Found:
+def find_records(study: str, scale: str, roots: Sequence[Path]) -> StudyRecords:
     """The records of a study at a scale, by arm and seed; a run that is in several roots counts once, and one that did
     not fail counts before a failure of the same run.
 
@@ -54,7 +54,7 @@ def find_records(study: str, scale: str, roots: Sequence[Path]) -> Found:
             key = record.arm, record.seed, record.signature
             if key not in records or (records[key].status == "failed" and record.status != "failed"):
                 records[key] = record
-    return Found([records[key] for key in sorted(records)], left_out)
+    return StudyRecords([records[key] for key in sorted(records)], left_out)
 
 
 def find_kept(root: Path, study: str, folder: Path) -> Record | None:

@@ -76,23 +76,41 @@ def describe_sweep(request: AdaptRequest, runs: Path) -> dict[str, Any]:
     if folder.name == hub.MODEL and path.is_file():
         config = yaml.safe_load(path.read_text(encoding="utf-8"))
     task, metric, tasks = _name_task(request.task)
-    family = str(config.get("family", "bert"))
-    score, lost, at = f"{task}/{metric}", f"{task}/forgetting", f"stages.{STAGE}.trainer"
+    general = _measure_forgetting_on(request.general, config)
+    find(request.text, "--text")  # raises UserError if there is none
+    family, name, stage = str(config.get("family", "bert")), quote(folder.resolve()), f"stages.{STAGE}"
+    wide = int(json.loads((folder / hub.CONFIG).read_text(encoding="utf-8")).get("hidden_size", 0)) >= WIDE
+    start = [
+        "model=pretrained",
+        f"model.name={name}",
+        "model.dropout=null",
+        "model.attention_dropout=null",
+        "tokenizer=pretrained",
+        f"tokenizer.name={name}",
+        "trainer.max_steps=0",
+        f"finetune.optimizer.lr={config['finetune']['optimizer']['lr'] if config else TUNING[wide]}",
+        "finetune.forgetting=true",
+    ]
+    further = [
+        f"+corpus@{stage}.corpus=text",
+        f"{stage}.corpus.path={quote(Path(request.text).expanduser().absolute())}",
+        f"+{stage}.trainer.max_steps=null",
+        f"+{stage}.trainer.max_epochs={request.epochs}",
+        f"+{stage}.trainer.train_tokens=null",
+        f"+{stage}.optimizer.lr={SHARE * config['optimizer']['lr'] if config else RATE}",
+        f"+{stage}.lr_schedule.warmup=0.1",
+    ]
+    score, at = f"{task}/{metric}", f"{stage}.trainer"
     says = "Further pre-training on the text makes fine-tuning on the task better"
     return {
         "study": f"adapt_{task}",
         "family": family,
-        "base": [
-            *tasks,
-            *_start_from(folder, config),
-            *_measure_forgetting_on(request.general, config),
-            *_train_further(request, config),
-        ],
+        "base": [*tasks, *start, *general, *further],
         "varies": [f"{at}.max_steps"],
         "matched": f"{STAGE}.tokens",
         "arms": {AS_IT_IS: [f"+{at}.max_steps=0"], ADAPTED: []},
         "baseline": AS_IT_IS,
-        "columns": [score, LOSSES.get(family, "mlm_loss"), "stage_forgetting", lost],
+        "columns": [score, LOSSES.get(family, "mlm_loss"), "stage_forgetting", f"{task}/forgetting"],
         "claims": [{"claim": f"{ADAPTED} > {AS_IT_IS} on {score}", "says": says, "whose": "ours"}],
         "scales": {TRIAL: {"overrides": [f"+{at}.max_epochs=null", f"+{at}.max_steps=2"]}},
     }
@@ -115,26 +133,10 @@ def _name_task(task: str) -> tuple[str, str, list[str]]:
     return node["name"], list_metrics(node)[0], ["task=none", f"+tasks.{node['name']}={express(node)}"]
 
 
-def _start_from(folder: Path, config: Mapping[str, Any]) -> list[str]:
-    """The overrides that start from a checkpoint as it is."""
-    name = quote(folder.resolve())
-    width = int(json.loads((folder / hub.CONFIG).read_text(encoding="utf-8")).get("hidden_size", 0))
-    rate = config["finetune"]["optimizer"]["lr"] if config else TUNING[width >= WIDE]
-    return [
-        "model=pretrained",
-        f"model.name={name}",
-        "model.dropout=null",
-        "model.attention_dropout=null",
-        "tokenizer=pretrained",
-        f"tokenizer.name={name}",
-        "trainer.max_steps=0",
-        f"finetune.optimizer.lr={rate}",
-        "finetune.forgetting=true",
-    ]
-
-
 def _measure_forgetting_on(general: str | None, config: Mapping[str, Any]) -> list[str]:
     """The overrides that choose the general text. Raises UserError if there is none."""
+    import yaml
+
     if general in choices("corpus"):
         return [f"corpus={general}"]
     if general is not None:
@@ -142,37 +144,15 @@ def _measure_forgetting_on(general: str | None, config: Mapping[str, Any]) -> li
         return ["corpus=text", f"corpus.path={quote(general)}"]
     if not config:
         return ["corpus=docstrings"]
-    node = config["corpus"]
-    leaves = [f"++corpus.{key}={express(value)}" for key, value in flat(node).items() if key != "_target_"]
-    return [f"corpus={_find_choice(node)}", *leaves]
-
-
-def _find_choice(corpus: Mapping[str, Any]) -> str:
-    """The choice of the group that a corpus was made of."""
-    import yaml
-
+    corpus = config["corpus"]
+    leaves = [f"++corpus.{key}={express(value)}" for key, value in flat(corpus).items() if key != "_target_"]
     for name in choices("corpus"):
         path = conf_dir() / "corpus" / f"{name}.yaml"
         file = yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else {}
         same = find_moved(str(file.get("_target_"))) == corpus["_target_"]
         if same and file.get("sets", {}).keys() == corpus.get("sets", {}).keys():
-            return name
+            return [f"corpus={name}", *leaves]
     raise UserError(f"the corpus {corpus['_target_']} of the checkpoint's run is not available here", "give general=")
-
-
-def _train_further(request: AdaptRequest, config: Mapping[str, Any]) -> list[str]:
-    """The overrides of further pre-training on the text. Raises UserError if there is none."""
-    find(request.text, "--text")
-    at = f"stages.{STAGE}"
-    return [
-        f"+corpus@{at}.corpus=text",
-        f"{at}.corpus.path={quote(Path(request.text).expanduser().absolute())}",
-        f"+{at}.trainer.max_steps=null",
-        f"+{at}.trainer.max_epochs={request.epochs}",
-        f"+{at}.trainer.train_tokens=null",
-        f"+{at}.optimizer.lr={SHARE * config['optimizer']['lr'] if config else RATE}",
-        f"+{at}.lr_schedule.warmup=0.1",
-    ]
 
 
 def express(value: object) -> str:

@@ -31,6 +31,8 @@ def check_columns(path: Path, columns: Sequence[str], overrides: Iterable[str]) 
     """
     declared = (match[1] for text in overrides if (match := _TASK_KEY.match(text)))
     tasks = [*choices("task"), *declared]
+    known = [f"{test}{kind}" for test in HELD_OUT for kind in _KINDS]
+    known += [*_PAIRS, MEAN, *(metric.name for metric in METRICS.all() if metric.read)]
     for column in columns:
         task = column.rpartition("/")[0]
         if is_task(column) and task not in tasks:
@@ -40,20 +42,12 @@ def check_columns(path: Path, columns: Sequence[str], overrides: Iterable[str]) 
         if column in tasks:
             scores = list_metrics(node) if (node := _read_packaged(column)) else ["METRIC"]
             raise UserError(f"{path}: the column '{column}' is a task without a metric", f"write {column}/{scores[0]}")
-        if not is_task(column):
-            _check_pretraining_column(path, column)
-
-
-def _check_pretraining_column(path: Path, column: str) -> None:
-    """Raises UserError for an unknown column of the pre-training, unless it may come from the user's own code."""
-    known = [f"{test}{kind}" for test in HELD_OUT for kind in _KINDS]
-    known += [*_PAIRS, MEAN, *(metric.name for metric in METRICS.all() if metric.read)]
-    if column in known:
-        return
-    near = [name for name in known if name.endswith(f"_{column}")] or nearest(column, known, _ALIKE)
-    if near or not trusted_modules():
-        mend = f"did you mean {' or '.join(near)}?" if near else f"known: TASK/METRIC, {', '.join(known)}"
-        raise UserError(f"{path}: the column '{column}' is unknown", mend)
+        if is_task(column) or column in known:
+            continue
+        near = [name for name in known if name.endswith(f"_{column}")] or nearest(column, known, _ALIKE)
+        if near or not trusted_modules():  # else it may come from the user's own code
+            mend = f"did you mean {' or '.join(near)}?" if near else f"known: TASK/METRIC, {', '.join(known)}"
+            raise UserError(f"{path}: the column '{column}' is unknown", mend)
 
 
 def follow_columns(columns: Sequence[str], overrides: Iterable[str], tasks: Iterable[str], trial: bool) -> list[str]:

@@ -36,7 +36,19 @@ def audit(sweep: Sweep, configs: Mapping[str, DictConfig]) -> dict[str, Any]:
     origins = {arm: _leaves(config, resolved=False) for arm, config in configs.items()}
     values = {arm: _leaves(config, resolved=True) for arm, config in configs.items()}
     differences = {arm: _differences(values[sweep.baseline], of_arm) for arm, of_arm in values.items()}
-    _require_controlled(sweep, differences, origins)
+
+    def allowed(arm: str, key: str) -> bool:
+        if any(_inside(key, name) or name.startswith(f"{key}.") for name in sweep.declared_keys):
+            return True
+        before, after = _origin(key, origins[sweep.baseline]), _origin(key, origins[arm])
+        return isinstance(before, str) and "${" in before and before == after  # derived
+
+    hidden = {arm: [key for key in keys if not allowed(arm, key)] for arm, keys in differences.items()}
+    if named := "; ".join(f"{arm}: {', '.join(keys)}" for arm, keys in hidden.items() if keys):
+        raise UserError(
+            f"{sweep.path}: arms differ from {sweep.baseline} in more than 'varies' says ({named})",
+            "make them equal in 'base', or add the keys to 'varies'",
+        )
     for arm, other in combinations(values, 2):
         if not _differences(values[arm], values[other]):
             mend = "remove one of them, or the key=value of the command line that sets both alike"
@@ -76,23 +88,6 @@ def _differences(base: Leaves, other: Leaves) -> dict[str, list[Any]]:
         return in_both and base[key] == other[key] and type(base[key]) is type(other[key])
 
     return {key: [base.get(key), other.get(key)] for key in sorted(base.keys() | other.keys()) if not same(key)}
-
-
-def _require_controlled(
-    sweep: Sweep, differences: Mapping[str, Mapping[str, list[Any]]], origins: Mapping[str, Leaves]
-) -> None:
-    def allowed(arm: str, key: str) -> bool:
-        if any(_inside(key, name) or name.startswith(f"{key}.") for name in sweep.declared_keys):
-            return True
-        before, after = _origin(key, origins[sweep.baseline]), _origin(key, origins[arm])
-        return isinstance(before, str) and "${" in before and before == after  # derived
-
-    hidden = {arm: [key for key in keys if not allowed(arm, key)] for arm, keys in differences.items()}
-    if named := "; ".join(f"{arm}: {', '.join(keys)}" for arm, keys in hidden.items() if keys):
-        raise UserError(
-            f"{sweep.path}: arms differ from {sweep.baseline} in more than 'varies' says ({named})",
-            "make them equal in 'base', or add the keys to 'varies'",
-        )
 
 
 def _inside(key: str, name: str) -> bool:

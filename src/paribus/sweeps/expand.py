@@ -84,13 +84,18 @@ class Expanded:
 
 
 def expand(request: Request) -> Expanded:
-    """Compose all arms, audit them, and list the runs. If the scale has tasks, the anchor `from_scratch` is an arm.
+    """Compose all arms, audit them, and list the runs. If the scale has tasks, the anchor `from_scratch` is an arm. The
+    tasks are those of the sweep's columns if nothing else chooses them.
 
     Raises UserError as `audit` and `jobs` do, and if this machine lacks a component of the baseline or of every
     requested arm.
     """
-    request = _choose_tasks(request)
-    sweep, scale, overrides = request.sweep, request.scale, user_overrides(request)
+    sweep, scale = request.sweep, request.scale
+    composed = [*arm_overrides(sweep, scale, sweep.baseline, user_overrides(request)), f"study={request.study_name}"]
+    tasks = compose(composed).get("tasks") or ()
+    chosen = follow_columns(sweep.columns, (*sweep.all_overrides, *request.overrides), tasks, scale == TRIAL)
+    request = request._replace(overrides=(*chosen, *request.overrides))
+    overrides = user_overrides(request)
 
     def config(arm: str) -> DictConfig:
         with located(f"arm {arm}"):
@@ -117,15 +122,6 @@ def expand(request: Request) -> Expanded:
     return Expanded(
         request, [job for job in requested if job.arm in present], present, audited, list(everything.values()), absent
     )
-
-
-def _choose_tasks(request: Request) -> Request:
-    """The request, with the tasks of the sweep's columns among its overrides if nothing else chooses them."""
-    sweep, scale = request.sweep, request.scale
-    composed = [*arm_overrides(sweep, scale, sweep.baseline, user_overrides(request)), f"study={request.study_name}"]
-    tasks = compose(composed).get("tasks") or ()
-    chosen = follow_columns(sweep.columns, (*sweep.all_overrides, *request.overrides), tasks, scale == TRIAL)
-    return request._replace(overrides=(*chosen, *request.overrides))
 
 
 def user_overrides(request: Request) -> tuple[str, ...]:

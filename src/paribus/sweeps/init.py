@@ -165,7 +165,11 @@ def write_task(request: InitRequest) -> str:
 def write_sweep(request: InitRequest) -> str:
     """The sweep file."""
     key, values = split_compared(request.compared)
-    arms = {_name_arm(key, value): value for value in values}
+    arms = {}  # {`whole_word` or `rate_0.4`: its value}
+    for value in values:
+        plain = re.sub(r"[^\w.]+", "_", value).strip("_.")
+        named = plain[:1].isalpha() and choices(key.replace(".", "/"))
+        arms[plain if named else f"{re.split('[./]', key)[-1]}_{plain}"] = value
     family = family_of(next((text[6:] for text in request.base if text.startswith("model=")), ""))
     loss, score, (first, *others) = LOSSES[family], f"{request.task}/accuracy", arms
     compares = find_incomparable(loss, (key,)) is None
@@ -203,9 +207,3 @@ def _plain(text: str) -> str:
     import yaml
 
     return text if re.fullmatch(r"[\w./=+-]+", text) and yaml.safe_load(text) == text else json.dumps(text)
-
-
-def _name_arm(key: str, value: str) -> str:
-    """A name for an arm: `whole_word`, `rate_0.4`."""
-    plain = re.sub(r"[^\w.]+", "_", value).strip("_.")
-    return plain if plain[:1].isalpha() and choices(key.replace(".", "/")) else f"{re.split('[./]', key)[-1]}_{plain}"

@@ -22,7 +22,7 @@ from paribus.sweeps.expand import Expanded, Plan, expand, plan_budgets
 from paribus.sweeps.launchers.base import Ended, Events, Work, failure_reason
 from paribus.sweeps.launchers.local import Slot, Slots, machine_slots
 from paribus.sweeps.request import Request
-from paribus.sweeps.status_table import absent_lines, align
+from paribus.sweeps.status import absent_lines, align
 from paribus.sweeps.sweep import SCRATCH, TRIAL
 from paribus.sweeps.tune_arms import check_tuning
 from paribus.training.outlook import Outlook, foresee
@@ -46,20 +46,13 @@ def report(request: Request) -> str:
     lines = [write_costs(request, prices.of(), len(slots), prices.loading), *price_claims(prices, len(slots))]
     lines += absent_lines(expanded.absent)
     if (forecast := forecast_plateau(expanded, prices.budgets)) is not None:
-        lines += ["", f"{forecast}.", _advise(prices, forecast.worst, len(slots))]
+        outlook, costs = forecast.worst, prices.of()
+        seconds = [prices.measured[cost.arm.removesuffix(TRIALS)]["pretrain_seconds"] for cost in costs]
+        more = sum(cost.runs * each * (outlook.factor - 1.0) for cost, each in zip(costs, seconds, strict=True))
+        total = prices.loading + (sum(cost.own_seconds for cost in costs) + more) / len(slots)
+        how = f": `{command}`" if (command := command_with(request, outlook.longer)) else ""
+        lines += ["", f"{forecast}.", f"Train {outlook.factor:.1f} times as long, about {duration(total)}{how}."]
     return "\n".join(lines)
-
-
-def _advise(prices: Prices, outlook: Outlook, slots: int) -> str:
-    """To train longer, with the command that does and its cost."""
-    request, costs = prices.expanded.request, prices.of()
-    pretraining = ((cost.runs, prices.measured[cost.arm.removesuffix(TRIALS)]["pretrain_seconds"]) for cost in costs)
-    more = sum(runs * seconds * (outlook.factor - 1.0) for runs, seconds in pretraining)
-    total = prices.loading + (sum(cost.own_seconds for cost in costs) + more) / slots
-    advice = f"Train {outlook.factor:.1f} times as long, about {duration(total)}"
-    if lengthens(request, outlook.longer):
-        advice += f": `{command_with(request, outlook.longer)}`"
-    return f"{advice}."
 
 
 class Part(NamedTuple):
@@ -289,12 +282,11 @@ def forecast_plateau(expanded: Expanded, budgets: Mapping[str, Mapping[str, Any]
 
 
 def command_with(request: Request, override: str) -> str:
-    """The command that runs a sweep with one more override, as a user types it."""
+    """The command that runs a sweep with one more override, a longer budget, as a user types it; empty if that does not
+    make every arm longer, since one sets a budget of its own.
+    """
+    if not override or any(key.startswith("trainer") for key in request.sweep.declared_keys):
+        return ""
     key = override.partition("=")[0]
     kept = [text for text in request.overrides if text.partition("=")[0].lstrip("+") != key]
     return " ".join([request.command("run"), *kept, override])
-
-
-def lengthens(request: Request, override: str) -> bool:
-    """Whether the override makes every arm longer: none of them sets a budget of its own."""
-    return bool(override) and not any(key.startswith("trainer") for key in request.sweep.declared_keys)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,22 +10,20 @@ from typing import Any, NamedTuple
 
 from paribus.core.arguments import Arguments, Flag, Option, Positional, Verb, folder, names, switch, text, whole
 from paribus.core.arguments import parse as parse_arguments
+from paribus.core.config import compose_whole
 from paribus.core.config_names import PRESETS, choices
 from paribus.core.errors import UserError
 from paribus.core.files import read_name
 from paribus.core.recipes import SCALE as USUAL_SCALE
 from paribus.runs import store
 from paribus.sweeps import sweep_file
+from paribus.sweeps.search.storage import STUDY as STUDY_FILE
 from paribus.sweeps.sweep import Sweep
 from paribus.sweeps.tuning import Tune
 from paribus.verdict.power import MOST_SEEDS
 from paribus.verdict.sequential import FIRST, MOST
 
 MOST_LOOKS = 100  # seeds at the last look: the levels of more take minutes
-
-
-def _read_slots(value: str) -> int | None:
-    return None if value in ("auto", "null") else whole(1)(value)
 
 
 def _read_seeds(value: str) -> tuple[int, ...]:
@@ -47,6 +46,11 @@ def scales() -> list[str]:
 SWEEP = Positional(
     "SWEEP", "a sweep by name (`paribus run --help` lists them), or the path of a sweep file", choices=sweep_file.names
 )
+SWEEP_OR_SEARCH = Positional(
+    SWEEP.label,
+    "a sweep or a search by name, or the path of a sweep file",
+    choices=lambda: [*sweep_file.names(), *sweep_file.search_names()],
+)
 SCALE = Option(
     "scale", "size of model and data: test, smoke, cpu, gpu or paper", USUAL_SCALE, read_name, choices=scales
 )
@@ -58,7 +62,12 @@ SEEDS: Option[tuple[int, ...] | None] = Option(
     "seeds", "only these seeds: 0,1,2 or range(0,5)", None, _read_seeds, shown="those of the scale", config="seed"
 )
 SLOTS: Option[int | None] = Option(
-    "slots", "how many runs train at once", None, _read_slots, shown="auto", choices=lambda: ["auto"]
+    "slots",
+    "how many runs train at once",
+    None,
+    lambda value: None if value in ("auto", "null") else whole(1)(value),
+    shown="auto",
+    choices=lambda: ["auto"],
 )
 RUNS = Option("runs", "folder of the runs", Path("runs"), folder, config="paths.runs", old=("run_dir",))
 RESULTS = Option("results", "folder of committed results, which count as finished runs", store.RESULTS, folder)
@@ -183,3 +192,34 @@ def request_of(given: Arguments, sweep: str | None = None) -> Request:
         most=most,
         launcher=tuple(launcher),
     )
+
+
+class SearchRequest(NamedTuple):
+    """`name` in conf/search, or None for a folder. `folder` of the study. `slots`: None for as many as fit."""
+
+    name: str | None
+    folder: Path
+    overrides: tuple[str, ...] = ()
+    slots: int | None = 1
+
+
+def search_request_of(given: Arguments, folders: bool = False) -> SearchRequest | None:
+    """The search that the user named, or None if the name is not a search; `folders`: the folder of a study counts too.
+
+    Raises UserError for arguments that only a sweep has, and for keys that the search does not know.
+    """
+    name = given[SWEEP]
+    if folders and os.path.isfile(Path(name) / STUDY_FILE):  # unlike Path.is_file, for every name
+        return SearchRequest(None, Path(name))
+    if name not in sweep_file.search_names():
+        return None
+    only_sweeps = [ARMS, SEEDS, RESULTS, TUNE, LAUNCHER, *UNTIL]
+    given.refuse(only_sweeps, f"does not apply to the search {name}", "a search has the keys hydra.sweeper.*")
+    overrides = tuple(given.config(SCALE, STUDY, RUNS, CACHE))
+    folder = compose_whole([f"search={name}", *overrides]).hydra.sweeper.folder
+    if folder is None:
+        raise UserError(f"search={name} has no hydra.sweeper.folder", "set hydra.sweeper.folder=PATH")
+    slots: int | None = 1
+    if SLOTS in given:
+        slots = given[SLOTS]  # None for `auto`
+    return SearchRequest(name, Path(str(folder)), overrides, slots)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,9 +22,10 @@ from paribus.runs.provenance import check_text
 from paribus.runs.record import Record
 from paribus.sweeps.expand import Expanded, Plan, expand, plan_budgets
 from paribus.sweeps.launchers.base import Demand, Ended, Events, Launcher, Work, failure_reason
-from paribus.sweeps.plan import command_with, forecast_plateau, lengthens
+from paribus.sweeps.launchers.base import train as train_here
+from paribus.sweeps.plan import command_with, forecast_plateau
 from paribus.sweeps.request import Request
-from paribus.sweeps.status_table import SweepStatus, absent_lines, choose_values, show_live
+from paribus.sweeps.status import SweepStatus, absent_lines, choose_values, show_live
 from paribus.sweeps.sweep import SCRATCH, TRIAL, Job
 from paribus.sweeps.tune_arms import apply_tuning, check_tuning, tune_arms
 from paribus.sweeps.tuning import Tuning
@@ -58,7 +58,7 @@ def run_sweep(
     Raises:
         UserError: if the audit, the budgets or the data forbid the sweep, before any training step.
     """
-    launcher, train, command = build(compose_launcher(request.launcher)), train or _train, command or train_command
+    launcher, train, command = build(compose_launcher(request.launcher)), train or train_here, command or train_command
     expanded, tuning = expand(request), Tuning()
     for root in (request.runs, *([request.results / request.scale] if request.keep else [])):
         check_room(root / request.study_name / f"{request.scale}.json")
@@ -68,43 +68,29 @@ def run_sweep(
 
         def run_trials(trials: Expanded) -> dict[str, Record | None]:
             planned = {name: budgets[name.rpartition(".")[0]] for name in trials.configs}
-            runs = _SweepRun(trials, planned, launcher, train, command)
+            runs = _SweepRun(trials, planned, launcher, train, command, Tuning())
             runs.run()
             return {job.label: runs.find(job) for job in trials.jobs}
 
         tuning = tune_arms(expanded, request.tuned, run_trials)
-        _tell_ends(tuning, request.sweep.path)
+        ends = dict[str, list[str]]()  # arms whose value lies at an end of the space that was searched
+        for arm, tuned in tuning.arms.items():
+            for said in tuned.at_end:
+                ends.setdefault(said, []).append(arm)
+        for said, arms in ends.items():
+            how = f"To search further, stop this run and widen tune.space in {request.sweep.path}."
+            say(f"{', '.join(arms)}: {said}. {how}")
         expanded = expand(request._replace(sweep=apply_tuning(request.sweep, tuning)))
     runs = _SweepRun(expanded, plan_budgets(expanded, plan), launcher, train, command, tuning)
     status = runs.run()
-    if request.scale != TRIAL:
-        _tell_plateaus(runs.courses)
-    return status
-
-
-def _tell_ends(tuning: Tuning, path: Path) -> None:
-    """Say before the table is run which arms chose a value at an end of the space that was searched."""
-    ends = dict[str, list[str]]()
-    for arm, tuned in tuning.arms.items():
-        for said in tuned.at_end:
-            ends.setdefault(said, []).append(arm)
-    for said, arms in ends.items():
-        say(f"{', '.join(arms)}: {said}. To search further, stop this run and widen tune.space in {path}.")
-
-
-def _tell_plateaus(courses: Mapping[str, Sequence[Course]]) -> None:
-    """Say which arms left the plateau of a trivial model and which are still on it."""
-    left = describe_left({arm: [run.share for run in runs if run.share is not None] for arm, runs in courses.items()})
-    if left:
+    if request.scale == TRIAL:
+        return status
+    shares = {arm: [one.share for one in of_arm if one.share is not None] for arm, of_arm in runs.courses.items()}
+    if left := describe_left(shares):
         say(f"{left}.")
-    if stuck := find_stuck({arm: [run.stuck for run in runs] for arm, runs in courses.items()}):
+    if stuck := find_stuck({arm: [one.stuck for one in of_arm] for arm, of_arm in runs.courses.items()}):
         say(f"{stuck}. These arms decide nothing until they are trained longer; `paribus table` says how long.")
-
-
-def _train(described: Run) -> Path:
-    from paribus.training.run import run
-
-    return run(described)
+    return status
 
 
 def train_command(job: Job) -> list[str]:
@@ -112,45 +98,35 @@ def train_command(job: Job) -> list[str]:
     return [sys.executable, "-m", "paribus", "train", *job.overrides]
 
 
-@dataclass
 class _SweepRun:
-    """The runs of one expansion. `budgets`: {arm: what it is planned to use}; `failures`: {label: why}.
+    """The runs of one expansion.
 
+    `budgets`: {arm: what it is planned to use}; `steps`: {arm: planned optimizer steps}; `failures`: {label: why};
     `courses`: {arm: what the loss of each finished run on its own noise went through}.
     """
 
-    expanded: Expanded
-    budgets: Mapping[str, Mapping[str, Any]]
-    launcher: Launcher
-    train: Train
-    command: Command
-    tuning: Tuning = field(default_factory=Tuning)
-    status: SweepStatus = field(init=False)
-    identities: dict[str, Identity] = field(init=False)
-    shelves: dict[str, set[Path]] = field(init=False)
-    failures: dict[str, str] = field(default_factory=dict)
-    courses: dict[str, list[Course]] = field(init=False)
-
-    def __post_init__(self) -> None:
-        request = self.request
+    def __init__(
+        self,
+        expanded: Expanded,
+        budgets: Mapping[str, Mapping[str, Any]],
+        launcher: Launcher,
+        train: Train,
+        command: Command,
+        tuning: Tuning,
+    ) -> None:
+        self.expanded, self.budgets, self.tuning = expanded, budgets, tuning
+        self.launcher, self.train, self.command = launcher, train, command
+        self.request = request = expanded.request
+        self.steps = {arm: int(budget["steps"]) for arm, budget in budgets.items()}
         title = f"{request.study_name} at scale={request.scale}"
-        columns = request.sweep.claimed_columns
-        self.status = SweepStatus(title, self.expanded.jobs, columns, absent=self.expanded.absent)
-        self.courses = {job.arm: [] for job in self.expanded.jobs}
-        stages = {job.label: self.expanded.stages(job) for job in self.expanded.everything}
+        self.status = SweepStatus(title, expanded.jobs, request.sweep.claimed_columns, absent=expanded.absent)
+        self.failures: dict[str, str] = {}
+        self.courses: dict[str, list[Course]] = {job.arm: [] for job in expanded.jobs}
+        stages = {job.label: expanded.stages(job) for job in expanded.everything}
         self.identities = {label: of_run[-1] for label, of_run in stages.items()}
         self.shelves = {
             label: {shelf_of(request.runs, stage.pretrain) for stage in of_run} for label, of_run in stages.items()
         }
-
-    @property
-    def steps(self) -> dict[str, int]:
-        """{arm: planned optimizer steps}"""
-        return {arm: int(budget["steps"]) for arm, budget in self.budgets.items()}
-
-    @property
-    def request(self) -> Request:
-        return self.expanded.request
 
     def run(self) -> int:
         """Write the manifest, skip what is done, train the rest. Returns 1 if a run failed, else 0.
@@ -162,7 +138,18 @@ class _SweepRun:
         self._check_study()
         corpora = {arm: plain(config.corpus) for arm, config in self.expanded.configs.items()}
         check_text(request.runs, request.study_name, request.scale, self.identities, corpora)
-        self._write_manifest()
+        manifest = Manifest(
+            sweep_hash=request.sweep.hash(request.scale),
+            overrides=list(request.overrides),
+            runs={label: identity.signature for label, identity in self.identities.items()},
+            steps=self.steps,
+            tuning=self.tuning.to_json(),
+            absent=dict(self.expanded.absent),
+            until=request.until,
+        )
+        write_manifest(request.runs, request.study_name, request.scale, manifest)
+        if request.keep and request.until is not None:
+            self._keep_manifest()
         records = {job.label: record for job in self.expanded.jobs if (record := self.find(job)) is not None}
         pending = [job for job in self.expanded.jobs if job.label not in records]
         self._check_precision(pending, records.values())
@@ -189,8 +176,7 @@ class _SweepRun:
         forecast = forecast_plateau(self.expanded, {arm: plan for arm, plan in self.budgets.items() if arm in arms})
         if forecast is None or store.is_trial_study(request.study_name):
             return
-        longer = forecast.worst.longer
-        how = f": `{command_with(request, longer)}`" if lengthens(request, longer) else ""
+        how = f": `{command}`" if (command := command_with(request, forecast.worst.longer)) else ""
         say(f"{forecast}. Train {forecast.worst.factor:.1f} times as long{how}")
 
     def _check_study(self) -> None:
@@ -220,21 +206,6 @@ class _SweepRun:
                     f"add profile.precision={other.precision} to train both alike, or profile.precision={here} to "
                     "mix them",
                 )
-
-    def _write_manifest(self) -> None:
-        request = self.request
-        manifest = Manifest(
-            sweep_hash=request.sweep.hash(request.scale),
-            overrides=list(request.overrides),
-            runs={label: identity.signature for label, identity in self.identities.items()},
-            steps=self.steps,
-            tuning=self.tuning.to_json(),
-            absent=dict(self.expanded.absent),
-            until=request.until,
-        )
-        write_manifest(request.runs, request.study_name, request.scale, manifest)
-        if request.keep and request.until is not None:
-            self._keep_manifest()
 
     def find(self, job: Job) -> Record | None:
         """The record of a finished run: in its own folder, or among the kept results."""
@@ -300,8 +271,16 @@ class _SweepRun:
                 if self.status.live is None:
                     say(self._describe_running(pending))
 
-        events = Events(started, requeued, ended, idle, self._is_held)
-        pool.run([self._make_work(job, threads) for job in pending], events)
+        queue: list[Work] = []
+        for job in pending:
+            config, command = plain(self.expanded.config(job)), tuple(self.command(job))
+            if config["profile"]["threads"] is None and threads is not None:
+                config["profile"]["threads"] = threads
+                command = (*command, f"profile.threads={threads}")
+            ours = self.command is train_command  # a caller's own command may do anything
+            log = self.identities[job.label].folder / LOG
+            queue.append(Work(job.label, command, log, config if ours else None))
+        pool.run(queue, Events(started, requeued, ended, idle, self._is_held))
 
     def _is_held(self, work: Work) -> bool:
         """Whether a run would wait: for itself in another process, or for what it shares with a running one."""
@@ -316,14 +295,6 @@ class _SweepRun:
             is_locked(shelf) or (shelf in begun and not (shelf / POINTER).is_file())
             for shelf in self.shelves[work.label]
         )
-
-    def _make_work(self, job: Job, threads: int | None) -> Work:
-        config, command = plain(self.expanded.config(job)), tuple(self.command(job))
-        if config["profile"]["threads"] is None and threads is not None:
-            config["profile"]["threads"] = threads
-            command = (*command, f"profile.threads={threads}")
-        ours = self.command is train_command  # a caller's own command may do anything
-        return Work(job.label, command, self.identities[job.label].folder / LOG, config if ours else None)
 
     def _read_progress(self, pending: Sequence[Job]) -> None:
         """Update the shares of the running cells from their learning curves."""
@@ -347,7 +318,21 @@ class _SweepRun:
         identity = self.identities[job.label]
         record = find_finished(identity.folder, identity.signature)
         if record is None:
-            self._fail(job, error or "no record with this signature; did a file change during the run?", end)
+            error = error or "no record with this signature; did a file change during the run?"
+            failed = Record(
+                signature=identity.signature,
+                study=job.study,
+                arm=job.arm,
+                seed=job.seed,
+                status="failed",
+                scale=self.request.scale,
+                sweep_hash=self.request.sweep.hash(self.request.scale),
+                data=identity.data,
+            )
+            write_failure(identity.folder, failed, error)
+            self.failures[job.label] = error + (f" (log: {end.work.log})" if end else "")
+            self.status.set(job.label, "failed")
+            self.status.note(f"✗ {job.label} failed: {self.failures[job.label]}")
             return
         self._add_course(job, record)
         if self.request.keep:
@@ -360,23 +345,6 @@ class _SweepRun:
         self.status.note(
             f"{mark} {job.label} {record.status}{took}{': ' if shown else ''}{shown} [{self.status.summary()}]"
         )
-
-    def _fail(self, job: Job, error: str, end: Ended | None) -> None:
-        identity, request = self.identities[job.label], self.request
-        run = Record(
-            signature=identity.signature,
-            study=job.study,
-            arm=job.arm,
-            seed=job.seed,
-            status="failed",
-            scale=request.scale,
-            sweep_hash=request.sweep.hash(request.scale),
-            data=identity.data,
-        )
-        write_failure(identity.folder, run, error)
-        self.failures[job.label] = error + (f" (log: {end.work.log})" if end else "")
-        self.status.set(job.label, "failed")
-        self.status.note(f"✗ {job.label} failed: {self.failures[job.label]}")
 
     def _add_course(self, job: Job, record: Record) -> None:
         if record.done and record.own:

@@ -206,13 +206,13 @@ def arm_overrides(sweep: Sweep, scale: str, arm: str, overrides: Sequence[str] =
         [f"family={sweep.family}", f"scale={scale}", f"sweep_hash='{sweep.hash(scale)}'"],
         [f"recipe={name_recipe(sweep.family, scale, version)}"] if (version := sweep.recipes.get(scale)) else [],
     )
-    return tuple(text for text in merged if not _sets_later_stage(text)) if arm == SCRATCH else merged
-
-
-def _sets_later_stage(override: str) -> bool:
-    """Whether by a key (stages.further.trainer.max_steps) or by a choice (+masking@stages.further.masking=none)."""
-    group, _, package = override.partition("=")[0].lstrip("+~").partition("@")
-    return f"{package or group}.".startswith("stages.")
+    if arm != SCRATCH:
+        return merged
+    # by a key (stages.further.trainer.max_steps) or by a choice (+masking@stages.further.masking=none)
+    parts = {text: text.partition("=")[0].lstrip("+~").partition("@") for text in merged}
+    return tuple(
+        text for text, (group, _, package) in parts.items() if not f"{package or group}.".startswith("stages.")
+    )
 
 
 def merge(*levels: Iterable[str]) -> tuple[str, ...]:

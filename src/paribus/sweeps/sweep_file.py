@@ -96,36 +96,25 @@ def load(name: str) -> Sweep:
         content = load_strict(text)
     if not isinstance(content, dict):
         raise UserError(f"{path} is not a sweep file", f"give the keys {', '.join(_REQUIRED)}")
-    _restore_on(content)
-    sweep = _read_sweep(path, text.partition("\n")[0].lstrip("# ").strip(), content)
-    _check(sweep)
-    return sweep
-
-
-def _restore_on(content: dict[str, Any]) -> None:
-    """Make `tune.on` a string again: YAML 1.1 reads the key `on` as true."""
-    scales = content.get("scales")
+    scales = content.get("scales")  # YAML 1.1 reads the key `tune.on` as true
     for block in (content, *(scales.values() if isinstance(scales, dict) else ())):
-        if isinstance(block, dict) and isinstance(block.get("tune"), dict):
-            block["tune"] = {"on" if key is True else key: value for key, value in block["tune"].items()}
-
-
-def _read_sweep(path: Path, title: str, content: dict[str, Any]) -> Sweep:
+        if isinstance(block, dict) and isinstance(tune := block.get("tune"), dict):
+            block["tune"] = {"on" if key is True else key: value for key, value in tune.items()}
     _refuse_unknown(path, "", content, _KEYS)
     if missing := [key for key in _REQUIRED if content.get(key) in (None, [], {}, "")]:
         raise UserError(f"{path} has no '{missing[0]}'", f"a sweep needs {', '.join(_REQUIRED)}")
     varies, base = _strings(path, "varies", content["varies"]), _overrides(path, "base", content.get("base"))
     claims, sentences = _claims(path, content.get("claims"))
-    for name in varies:
-        if new := renamed(name):
-            raise UserError(f"{path}: '{name}' in 'varies' is now '{new}'", f"write {new}")
-    return Sweep(
+    for key in varies:
+        if new := renamed(key):
+            raise UserError(f"{path}: '{key}' in 'varies' is now '{new}'", f"write {new}")
+    sweep = Sweep(
         path=path,
-        title=title,
+        title=text.partition("\n")[0].lstrip("# ").strip(),
         study=str(content["study"]),
         family=str(content.get("family") or family_of(split_overrides(base).get("model", ""))),
         base=base,
-        varies=tuple(name.replace("/", ".") for name in varies),
+        varies=tuple(key.replace("/", ".") for key in varies),
         matched=str(content["matched"]),
         arms=_arms(path, "arms", _generate_arms(path, _mapping(path, "arms", content["arms"])), (SCRATCH,)),
         baseline=str(content["baseline"]),
@@ -133,8 +122,8 @@ def _read_sweep(path: Path, title: str, content: dict[str, Any]) -> Sweep:
         claims=claims,
         published=_mapping(path, "published", content.get("published")),
         scales={
-            name: _read_refinement(path, f"scales.{name}", block)
-            for name, block in _mapping(path, "scales", content.get("scales")).items()
+            scale: _read_refinement(path, f"scales.{scale}", block)
+            for scale, block in _mapping(path, "scales", content.get("scales")).items()
         },
         seeds=_seeds(path, "seeds", content.get("seeds")),
         content=content,
@@ -143,6 +132,8 @@ def _read_sweep(path: Path, title: str, content: dict[str, Any]) -> Sweep:
         references={arm: str(other) for arm, other in _mapping(path, SCRATCH, content.get(SCRATCH)).items()},
         recipes={scale: str(version) for scale, version in _mapping(path, "recipes", content.get("recipes")).items()},
     )
+    _check(sweep)
+    return sweep
 
 
 def _read_refinement(path: Path, key: str, value: object) -> Refinement:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from paribus.core.console import say
@@ -46,14 +46,20 @@ def run_until_decided(
             raise UserError(f"no claim is about {', '.join(request.arms)} alone", "name all arms of a claim in arms=")
         arms = _join_arms(sweep, needed.values())
     looks = _plan_looks(request, most)
-    for seeds in _growing_seeds(sweep.seeds_at(request.scale), looks):
+    of_scale = sweep.seeds_at(request.scale)  # in their order, then the smallest that are not among them
+    others = (seed for seed in itertools.count() if seed not in of_scale)
+    listed = list(itertools.islice(itertools.chain(of_scale, others), looks.most))
+    for seeds in (tuple(listed[:count]) for count in range(looks.first, looks.most + 1)):
         settled = [] if arms is None else [arm for arm in sweep.arms if arm not in arms]
         until = {"first": looks.first, "most": looks.most, "seeds": list(seeds), "settled": settled}
         if status := run(request._replace(arms=arms, seeds=seeds, until=until)):
             return status
         claims = [claim for claim in judge(request) if claim["text"] in needed]
         waiting = [claim for claim in claims if claim["open"]]
-        say(f"after {len(seeds)} of at most {looks.most} seeds: {_describe(claims, waiting)}")
+        left = waiting or [claim for claim in claims if not find_word(claim["verdict"]).decides]
+        said = "; ".join(f"{claim['text']}: {claim['said']}" for claim in left) or "every claim is decided"
+        said = said if waiting or not left else f"more seeds decide none of {said}"
+        say(f"after {len(seeds)} of at most {looks.most} seeds: {said}")
         if not waiting:
             break
         arms = _join_arms(sweep, [needed[claim["text"]] for claim in waiting])
@@ -64,15 +70,6 @@ def _join_arms(sweep: Sweep, needed: Iterable[Collection[str]]) -> tuple[str, ..
     """All arms that claims need, the model from scratch last."""
     arms = {arm for of_claim in needed for arm in of_claim}
     return tuple(arm for arm in (*sweep.arms, SCRATCH) if arm in arms)
-
-
-def _describe(claims: Claims, waiting: Claims) -> str:
-    """The claims that need more seeds; else those that more seeds do not decide."""
-    left = waiting or [claim for claim in claims if not find_word(claim["verdict"]).decides]
-    if not left:
-        return "every claim is decided"
-    said = "; ".join(f"{claim['text']}: {claim['said']}" for claim in left)
-    return said if waiting else f"more seeds decide none of {said}"
 
 
 def _plan_looks(request: Request, most: int) -> Looks:
@@ -95,10 +92,3 @@ def _plan_looks(request: Request, most: int) -> Looks:
         mend = f"resume with max_seeds={before}, or start over with study=NAME"
         raise UserError(f"max_seeds={most}, but this sweep began with max_seeds={before}", mend)
     return Looks(int(manifest.until["first"]), before)
-
-
-def _growing_seeds(of_scale: Sequence[int], looks: Looks) -> Iterator[tuple[int, ...]]:
-    """The seeds of each look: those of the scale in their order, then the smallest that are not among them."""
-    others = (seed for seed in itertools.count() if seed not in of_scale)
-    seeds = list(itertools.islice(itertools.chain(of_scale, others), looks.most))
-    return (tuple(seeds[:n]) for n in range(looks.first, looks.most + 1))

@@ -215,7 +215,7 @@ class Evaluations(StepCallback):
 
     def __init__(
         self,
-        evaluate: Callable[[Any], dict[str, float]],
+        evaluate: Callable[[], dict[str, float]],
         points: int,
         total: int,
         curves: Curves,
@@ -227,7 +227,7 @@ class Evaluations(StepCallback):
 
     def after_step(self, trainer: pl.Trainer, module: Learner) -> None:
         if trainer.global_step in self.at:
-            values, tokens = self.evaluate(module), int(module.tokens_seen)
+            values, tokens = self.evaluate(), int(module.tokens_seen)
             if values:
                 self.curves.write(trainer, trainer.global_step, self.name(values, tokens))
             if self.reporter is None:

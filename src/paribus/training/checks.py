@@ -60,8 +60,12 @@ def check_processes(run: Run, profile: ResolvedProfile) -> None:
         raise UserError(f"profile.ranks={ranks} is below 1", "give a number of processes")
     if ranks == 1:
         return
+    from hydra.core.hydra_config import HydraConfig
+    from hydra.types import RunMode
+
     check_ranks(ranks, torch.cuda.device_count() if profile.accelerator == "gpu" else 0)
-    if run.trial is not None or _in_multirun():
+    multirun = HydraConfig.initialized() and HydraConfig.get().mode == RunMode.MULTIRUN
+    if run.trial is not None or multirun:
         cause = f"profile.ranks={ranks} does not work inside a Hydra multirun"
         raise UserError(cause, "start each run by itself, or the sweep by paribus run")
     if profile.sharded and profile.compile:
@@ -74,13 +78,6 @@ def check_processes(run: Run, profile: ResolvedProfile) -> None:
     if run.trainer.noise_every is not None:
         cause = f"trainer.noise_every does not work with profile.ranks={ranks}"
         raise UserError(cause, "measure it with profile.ranks=1")
-
-
-def _in_multirun() -> bool:
-    from hydra.core.hydra_config import HydraConfig
-    from hydra.types import RunMode
-
-    return HydraConfig.initialized() and HydraConfig.get().mode == RunMode.MULTIRUN
 
 
 def check_finetuning(run: Run) -> None:
@@ -209,20 +206,17 @@ def check_stage(stage: Stage) -> None:
     """A stage whose network is built. Only the last stage of a run is fine-tuned."""
     run = stage.run
     if not run.stage:
-        check_tasks(run, stage.encoder.depth, _has_pooler(stage), stage.data.tokenizer)
+        # a stage of the run trains a pooler, or the model came with one, or came without any weights
+        paired = [one for one in run.chain if one.objective.needed_pairs]
+        trained = any(stage.steps if one is run else one.trainer.max_steps != 0 for one in paired)
+        pooler = stage.pooler is not None or trained or bool(paired and not run.model.lacks_pooler(stage.encoder))
+        check_tasks(run, stage.encoder.depth, pooler, stage.data.tokenizer)
         check_replay(run, stage.objective.token_head)
         check_heads(run, stage.encoder)
         check_transfer(run, stage.encoder)
     if stage.probes and run.members > 1:
         cause = f"members={run.members}, but pair accuracies need a single model"
         raise UserError(cause, "set evaluation.probe_examples=0 objective=mlm, or members=1")
-
-
-def _has_pooler(stage: Stage) -> bool:
-    """Whether a stage of the run trains a pooler, or the model came with one, or came without any weights."""
-    paired = [one for one in stage.run.chain if one.objective.needed_pairs]
-    trained = any(stage.steps if one is stage.run else one.trainer.max_steps != 0 for one in paired)
-    return stage.pooler is not None or trained or bool(paired and not stage.run.model.lacks_pooler(stage.encoder))
 
 
 def check_tasks(run: Run, layers: int, has_pooler: bool, tokenizer: Tokenizer) -> None:

@@ -121,7 +121,17 @@ def helpers(folder: Path, profile: ResolvedProfile) -> Iterator[RankGroup]:
         for rank in range(1, profile.ranks)
     ]
     over = threading.Event()
-    threading.Thread(target=_watch, args=(started, over), daemon=True).start()
+
+    def watch() -> None:
+        """End this process if a helper failed; the others would wait for it in a collective and ignore signals."""
+        while not over.wait(1.0):
+            if any(process.poll() for process in started):  # a status that is not 0
+                for process in started:
+                    process.kill()
+                say("paribus: a helper process of this run failed; run the same command again to resume")
+                os._exit(2)
+
+    threading.Thread(target=watch, daemon=True).start()
     try:
         yield RankGroup(0, profile.ranks, port)
     finally:
@@ -133,16 +143,6 @@ def helpers(folder: Path, profile: ResolvedProfile) -> Iterator[RankGroup]:
             process.wait()
         if torch.distributed.is_initialized():
             torch.distributed.destroy_process_group()
-
-
-def _watch(started: list[subprocess.Popen[bytes]], over: threading.Event) -> None:
-    """End this process if a helper failed; the others would wait for it in a collective and ignore signals."""
-    while not over.wait(1.0):
-        if any(process.poll() for process in started):  # a status that is not 0
-            for process in started:
-                process.kill()
-            say("paribus: a helper process of this run failed; run the same command again to resume")
-            os._exit(2)
 
 
 def obey_the_first() -> None:

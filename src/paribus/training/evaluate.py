@@ -1,5 +1,5 @@
-"""The held-out evaluation: fixed masks and pairs of the validation split, what trivial models make of the same, and how
-much fine-tuning makes a model forget of it.
+"""The held-out evaluation: fixed masks and pairs of the validation split, what trivial models make of the same, what a
+linear classifier can read from a frozen network, and how much fine-tuning makes a model forget.
 """
 
 from __future__ import annotations
@@ -9,17 +9,19 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn.functional import cross_entropy
 
 from paribus.core.hub import MODEL
 from paribus.corruption.examples import Examples
 from paribus.models import checkpoint
 from paribus.models.ensemble import Ensemble
-from paribus.models.heads.head import Head, StateReader, name_places, summed_cross_entropy
+from paribus.models.heads.head import Head, name_places, summed_cross_entropy
 from paribus.models.heads.rows import PairHead
 from paribus.models.network import Batch, Network
 from paribus.training.steps import as_batch
@@ -27,6 +29,9 @@ from paribus.training.steps import as_batch
 if TYPE_CHECKING:
     from paribus.data.tokens.vocabulary import Vocabulary
     from paribus.training.stage import Stage
+
+PENALTY: Final = 0.1  # times the sum of squared weights, beside the mean cross-entropy
+ITERATIONS: Final = 100  # of L-BFGS, at most
 
 ROWS = 64  # of a forward pass
 FORGETTING = "forgetting"  # the metric of a fine-tuning; of the later stages alone it is stage_forgetting
@@ -111,6 +116,65 @@ class Probe:
         return {self.metric: majority(self.label_N)}
 
 
+class TrainedProbe:
+    """A logistic regression on what summarizes a row ([CLS]) in a frozen network, which reads pairs without masks.
+
+    `train` and `test` hold the same kind of pairs; at most `most_train` and `most` of them are read.
+    """
+
+    def __init__(self, name: str, train: Examples, test: Examples, most_train: int, most: int) -> None:
+        self.metric = f"{name}_probe_accuracy"
+        self._train, self._test = (train, most_train), (test, most)
+
+    def measure(self, network: Network, head: object = None) -> dict[str, float]:
+        """{"nsp_probe_accuracy" or "sop_probe_accuracy": share of pairs whose label is found}.
+
+        The network is not changed, and its own `head` is not asked.
+        """
+        state_ND, label_N = _read_rows(network, packed(*self._train))
+        test_ND, target_N = _read_rows(network, packed(*self._test))
+        mean_D, spread_D = state_ND.mean(0), state_ND.std(0).clamp_min(1e-6)
+        weight_CD = fit_logistic((state_ND - mean_D) / spread_D, label_N)
+        answer_N = _logits((test_ND - mean_D) / spread_D, weight_CD).argmax(-1)
+        return {self.metric: float((answer_N == target_N).double().mean())}
+
+    def majority(self) -> dict[str, float]:
+        """The same metric for the more frequent label."""
+        return {self.metric: majority(np.concatenate([arrays["label_N"] for arrays in packed(*self._test)]))}
+
+
+def fit_logistic(state_ND: Tensor, label_N: Tensor) -> Tensor:
+    """[C, D + 1], the last column the biases: the least penalized cross-entropy over these examples."""
+    weight_CD = torch.zeros(int(label_N.max()) + 1, state_ND.shape[1] + 1, dtype=state_ND.dtype, requires_grad=True)
+    optimizer = torch.optim.LBFGS(
+        [weight_CD], max_iter=ITERATIONS, tolerance_grad=1e-9, tolerance_change=1e-12, line_search_fn="strong_wolfe"
+    )
+
+    def loss() -> Tensor:
+        optimizer.zero_grad()
+        value = cross_entropy(_logits(state_ND, weight_CD), label_N) + PENALTY * weight_CD[:, :-1].square().sum()
+        value.backward()  # type: ignore[no-untyped-call]
+        return value
+
+    optimizer.step(loss)  # type: ignore[no-untyped-call]
+    return weight_CD.detach()
+
+
+def _logits(state_ND: Tensor, weight_CD: Tensor) -> Tensor:
+    return state_ND @ weight_CD[:, :-1].T + weight_CD[:, -1]
+
+
+def _read_rows(network: Network, arrays: Iterable[dict[str, Any]]) -> tuple[Tensor, Tensor]:
+    """([CLS] states [N, D] in double precision, labels [N]) of packed pairs, on the CPU."""
+    read = []
+    with evaluating(network):
+        for batch in (on_device(as_batch(each), network) for each in arrays):
+            states = network({**batch, "read_P": batch["length_B"].new_zeros(0)})  # the first state of each row alone
+            read.append((states.row_BD.double().cpu(), batch["label_N"].cpu()))
+        states, labels = (torch.cat(column) for column in zip(*read, strict=True))
+    return states.clone(), labels.clone()
+
+
 def majority(label_N: NDArray[np.integer[Any]]) -> float:
     """The share of the most frequent label."""
     return float(np.bincount(label_N).max() / len(label_N))
@@ -151,13 +215,6 @@ def placed(device: str, *modules: torch.nn.Module) -> Iterator[None]:
             module.to("cpu")
 
 
-def outputs(network: Model, reader: StateReader, arrays: Iterable[dict[str, Any]]) -> Iterator[tuple[Batch, Any]]:
-    """(batch, what the network gives this reader) of each packed batch."""
-    for packed_batch in arrays:
-        batch = on_device(as_batch(packed_batch), network)
-        yield batch, network(name_places([reader], batch))
-
-
 def on_device(batch: Batch, model: torch.nn.Module) -> Batch:
     device = next(model.parameters()).device
     return {key: value.to(device) if torch.is_tensor(value) else value for key, value in batch.items()}
@@ -165,8 +222,8 @@ def on_device(batch: Batch, model: torch.nn.Module) -> Batch:
 
 def predictions(network: Model, head: AnyHead, arrays: list[dict[str, Any]]) -> Iterator[tuple[Batch, torch.Tensor]]:
     """(batch, the head's logits) of each packed batch."""
-    for batch, states in outputs(network, head, arrays):
-        yield batch, head.logits(states, batch).float()
+    for batch in (on_device(as_batch(each), network) for each in arrays):
+        yield batch, head.logits(network(name_places([head], batch)), batch).float()
 
 
 @dataclass(frozen=True)

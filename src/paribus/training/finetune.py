@@ -1,4 +1,6 @@
-"""The fine-tuning stage: every task, every fine-tuning seed, from one checkpoint."""
+"""The fine-tuning stage: every task, every fine-tuning seed, from the checkpoint at the end of pre-training or
+from those on the way.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +9,21 @@ import json
 import math
 import shutil
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pytorch_lightning as pl
 
-from paribus.core.checksums import hash_file, seal, verify
+from paribus.core.checksums import hash_file, read_sealed, seal, verify
 from paribus.core.console import say
 from paribus.core.errors import UserError
-from paribus.core.files import write_text
+from paribus.core.files import write_sealed, write_text
 from paribus.data.tokens.prepare import Data
 from paribus.finetuning import saved
+from paribus.models import checkpoint
 from paribus.models.ensemble import Ensemble
 from paribus.models.network import Network
 from paribus.runs.folder import GOLD, TUNING, read_lines
@@ -27,11 +32,12 @@ from paribus.runs.tracker import Tracked
 from paribus.tasks.baselines import measure_baselines
 from paribus.tasks.rows import TaskRows, order
 from paribus.tasks.types.base import Probable, TaskType
-from paribus.training.callbacks import Bar, TaskCurve, TuningCurve, append_line
+from paribus.training.callbacks import Bar, StepCallback, TaskCurve, TuningCurve, append_line, evaluation_steps
 from paribus.training.evaluate import evaluating, on_device, placed
 from paribus.training.finetuner import (
     Base,
     TaskWork,
+    base_of,
     encode_training,
     finetuner,
     joint_finetuner,
@@ -41,12 +47,18 @@ from paribus.training.finetuner import (
     task_steps,
     work_of,
 )
-from paribus.training.joint.train import FOLDER, describe_joint, is_whole, joint_path, train_joint
-from paribus.training.learner import Finetuning
+from paribus.training.joint import FOLDER, describe_joint, is_whole, joint_path, train_joint
+from paribus.training.learner import Finetuning, Learner
 from paribus.training.profile import ResolvedProfile
 from paribus.training.replay import Replay, read_text
 from paribus.training.steps import StepData, task_batch
 from paribus.training.trainer import Setup, trainer
+
+if TYPE_CHECKING:
+    from paribus.training.stage import Stage
+
+POINTS = "points"  # in a run's folder, one folder for each number of steps
+POINT = "point.json"
 
 KEPT = "tuned"
 DONE = "task_runs.jsonl"
@@ -278,3 +290,69 @@ def add_seconds(spent: Iterable[float | None]) -> float | None:
     """Their sum; None if one was not recorded, as in a run that an older version began."""
     seconds = list(spent)
     return None if None in seconds else math.fsum(value for value in seconds if value is not None)
+
+
+class Snapshots(StepCallback):
+    """Calls `save(step, tokens)` at evenly spaced steps, or after the steps that reach these numbers of tokens."""
+
+    def __init__(self, points: int | Sequence[int], total: int, save: Callable[[int, int], None]) -> None:
+        self.tokens = () if isinstance(points, int) else tuple(points)
+        self.at = evaluation_steps(points, total) if isinstance(points, int) else set()
+        self.total, self.save = total, save
+
+    def after_step(self, trainer: pl.Trainer, module: Learner) -> None:
+        step, tokens = trainer.global_step, int(module.tokens_seen)
+        before = tokens - module.last["counts"]["input_tokens"]
+        if step < self.total and (step in self.at or any(before < asked <= tokens for asked in self.tokens)):
+            self.save(step, tokens)
+
+
+def count_rounds(points: int | Sequence[int]) -> int:
+    """How often the tasks are fine-tuned, the end included."""
+    return max(1, points) if isinstance(points, int) else len(points) + 1
+
+
+def make_snapshots(stage: Stage) -> list[Snapshots]:
+    """The callback that saves the stage's weights during pre-training; only for the run itself, and if requested."""
+
+    def save(step: int, tokens: int) -> None:
+        place = stage.folder / POINTS / str(step)
+        checkpoint.save(stage.encoder, stage.head, place / "model", stage.pair_head, stage.pooler)
+        write_sealed(place / POINT, {"step": step, "tokens": tokens})
+
+    points = stage.run.evaluation.task_points
+    return [Snapshots(points, stage.steps, save)] if points and not stage.run.stage else []
+
+
+def tune_points(base: Base, data: Data, profile: ResolvedProfile, folder: Path) -> list[dict[str, Any]]:
+    """[{"step", "tokens", "task_runs": [{task, seed, metrics}], "finetune_seconds"}] of the points during pre-training,
+    in order.
+
+    Each is fine-tuned like the end, with the same seeds. Its weights are then removed, unless `finetune.keep` is set.
+    """
+    places = sorted((folder / POINTS).glob(f"*/{POINT}"), key=lambda path: int(path.parent.name))
+    return [tune_point(base, data, profile, path) for path in places]
+
+
+def tune_point(base: Base, data: Data, profile: ResolvedProfile, path: Path) -> dict[str, Any]:
+    """Fine-tune the tasks from the checkpoint beside `path`, which then holds their scores. Raises UserError if it is
+    damaged.
+    """
+    if (about := read_sealed(path)) is None:
+        raise UserError(f"{path} is damaged", f"remove {path.parent}: the run then lacks this point, or train it again")
+    if "task_runs" not in about:
+        encoder, weights = copy.deepcopy(base.encoder), path.parent / "model"
+        checkpoint.load(encoder, weights)
+        memory = base.memory
+        if memory is not None:  # rehearsed with the point's own head on tokens; what is forgotten is not measured
+            head = copy.deepcopy(memory.head, {id(memory.encoder): encoder})
+            checkpoint.load_head(encoder, head, weights)
+            memory = replace(memory, encoder=encoder, head=head, before={})
+        tuned = finetune([base_of(base.run, encoder, weights, memory)], data, profile, path.parent)
+        about |= {key: tuned[key] for key in ("task_runs", "finetune_seconds")}
+        write_sealed(path, about)
+    if not base.run.finetune.keep:
+        for other in path.parent.iterdir():
+            if other != path:
+                shutil.rmtree(other) if other.is_dir() else other.unlink()
+    return about

@@ -22,8 +22,7 @@ from paribus.tasks.rows import GPT, TaskRows
 from paribus.tasks.types.base import Pooler, TaskType
 from paribus.training.description import Run
 from paribus.training.evaluate import Memory
-from paribus.training.joint.steps import JointSteps, joint_steps
-from paribus.training.joint.train import Start, joint_path, read_start
+from paribus.training.joint import JointSteps, Start, joint_path, joint_steps, read_start
 from paribus.training.learner import Finetuning
 from paribus.training.replay import Replay, ReplaySteps
 from paribus.training.steps import Steps, TaskSteps
@@ -73,7 +72,7 @@ def read_with(run: Run, encoder: Network) -> Network:
     """The network that a task's head reads: that of the pre-training, or only its encoder if requested."""
     if not run.finetune.encoder:
         return encoder
-    from paribus.models.text_encoder import TextEncoder
+    from paribus.models.text_to_text import TextEncoder
 
     return TextEncoder(cast(Any, encoder))
 

@@ -16,7 +16,7 @@ import numpy as np
 from paribus.core.console import say
 from paribus.core.errors import UserError
 from paribus.models.heads.head import name_places
-from paribus.models.heads.replaced import ORIGINAL, find_real
+from paribus.models.heads.vocabulary import ORIGINAL, find_places
 from paribus.runs.folder import read_lines
 from paribus.training.evaluate import AnyHead, HeldOutEvaluation, Model, evaluating, on_device, packed
 from paribus.training.steps import as_batch
@@ -146,7 +146,7 @@ class GeneratorEvaluation(HeldOutEvaluation):
         arrays = list(arrays)
         with evaluating(network, self.objective):
             for given, batch in zip(arrays, self._read(network, arrays), strict=True):
-                slot_N = (batch["slot_P"] if self.head.reads(batch) else find_real(batch)).cpu().numpy()
+                slot_N = (batch["slot_P"] if self.head.reads(batch) else find_places(batch)).cpu().numpy()
                 read_BL, original_BL = (batch[name].cpu().numpy() for name in ("ids_BL", ORIGINAL))
                 slot_P = slot_N[~np.isin(original_BL.reshape(-1)[slot_N], list(specials))]
                 yield {**given, "ids_BL": read_BL, "slot_P": slot_P, "target_P": original_BL.reshape(-1)[slot_P]}

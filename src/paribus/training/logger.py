@@ -38,12 +38,13 @@ class Wandb:
 
     def open(self, about: WandbInit) -> Tracked | None:
         """A W&B run, resumed if its id is known; None if W&B cannot start."""
-        tracked = Tracked(about, Destination(self.project, self.entity, self._online))
-        return tracked if tracked.alive else None
 
-    def _online(self) -> bool:
-        asked = self.mode == "online" or (self.mode == "auto" and _has_key())
-        return asked and reachable()
+        def online() -> bool:
+            asked = self.mode == "online" or (self.mode == "auto" and _has_key())
+            return asked and reachable()
+
+        tracked = Tracked(about, Destination(self.project, self.entity, online))
+        return tracked if tracked.alive else None
 
 
 def _has_key() -> bool:

@@ -7,15 +7,18 @@ import math
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pytorch_lightning as pl
 import torch
+from torch import Tensor
 
 from paribus.core.checksums import SUMS, find_damage, hash_file, matches, read_sealed, seal_folder
 from paribus.core.console import say
 from paribus.core.errors import UserError
-from paribus.core.files import write_sealed
+from paribus.core.files import replacing, write_sealed
 from paribus.core.hub import MODEL
 from paribus.core.processes import patient
 from paribus.finetuning.method import LayerwiseDecay
@@ -31,6 +34,7 @@ from paribus.training.callbacks import (
     Evaluations,
     LastCheckpoint,
     Meter,
+    StepCallback,
     append_line,
     evaluation_steps,
     keep_lines,
@@ -39,13 +43,12 @@ from paribus.training.callbacks import (
 from paribus.training.description import Run
 from paribus.training.distributed import GatherShards, RankGroup, helpers
 from paribus.training.evaluate import placed
+from paribus.training.finetune import make_snapshots
 from paribus.training.in_distribution import name_values
-from paribus.training.kept_optimizer import callbacks_of
-from paribus.training.learner import Pretraining
+from paribus.training.learner import Learner, Pretraining, change_tensors
 from paribus.training.noise_scale import NoiseScale
-from paribus.training.points import make_snapshots
 from paribus.training.pretraining_record import describe_stage
-from paribus.training.stage import Stage
+from paribus.training.stage import OPTIMIZER, Stage
 from paribus.training.steps import PretrainingSteps, StepData
 from paribus.training.trainer import build_profiler, trainer
 
@@ -123,18 +126,11 @@ def train(stage: Stage, meter: Meter, curves: Curves, noise: NoiseScale | None, 
     """All steps of a stage that are left, with what is measured, written and shown on the way."""
     settings, in_distribution = stage.run.evaluation, stage.in_distribution
     keep_lines(stage.folder / CURVES)
-
-    def measure(_: object) -> dict[str, float]:
-        return stage.evaluation.measure(stage.encoder, stage.head)
-
+    measure = partial(stage.evaluation.measure, stage.encoder, stage.head)
     evaluations = [Evaluations(measure, settings.points, stage.steps, curves, stage.reporter)]
     if in_distribution is not None:
-
-        def measure_in_distribution(_: object) -> dict[str, float]:
-            return in_distribution.measure(stage.encoder, stage.head)
-
-        points = settings.own_points
-        evaluations.append(Evaluations(measure_in_distribution, points, stage.steps, curves, name=name_values))
+        measure = partial(in_distribution.measure, stage.encoder, stage.head)
+        evaluations.append(Evaluations(measure, settings.own_points, stage.steps, curves, name=name_values))
     callbacks = [
         *([] if noise is None else [noise]),
         meter,
@@ -142,7 +138,7 @@ def train(stage: Stage, meter: Meter, curves: Curves, noise: NoiseScale | None, 
         *gather_shards(stage),
         *evaluations,
         *make_snapshots(stage),
-        *callbacks_of(stage),
+        *keep_optimizer(stage),
         last_checkpoint(stage),
         Bar(f"{stage.run.label} pre-training", stage.steps),
     ]
@@ -153,7 +149,7 @@ def train(stage: Stage, meter: Meter, curves: Curves, noise: NoiseScale | None, 
 def help_to_train(stage: Stage, group: RankGroup) -> None:
     """What the other processes of a run do: the steps, and what all must do for a checkpoint."""
     take_weights(stage)
-    take_steps(stage, [*gather_shards(stage), *callbacks_of(stage), last_checkpoint(stage)], None, group)
+    take_steps(stage, [*gather_shards(stage), *keep_optimizer(stage), last_checkpoint(stage)], None, group)
 
 
 def take_steps(stage: Stage, callbacks: list[Any], tracked: Tracked | None, group: RankGroup) -> None:
@@ -263,3 +259,42 @@ def save(stage: Stage) -> None:
     checkpoint.save_further(stage.objective.further_parts, folder)
     shutil.copytree(stage.data.tokenizer_folder, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns(SUMS))
     seal_folder(folder)
+
+
+class KeepOptimizer(StepCallback):
+    """Writes the optimizer's state after the last of `total` steps."""
+
+    def __init__(self, folder: Path, total: int) -> None:
+        self.path, self.total = folder / OPTIMIZER, total
+
+    def after_step(self, trainer: pl.Trainer, module: Learner) -> None:
+        if trainer.global_step == self.total and trainer.is_global_zero:
+            state = trainer.optimizers[0].state
+            kept = {name: change_tensors(state[p], Tensor.cpu) for name, p in module.named_parameters() if p in state}
+            with replacing(self.path) as work:
+                torch.save(kept, work)
+
+
+class TakeOptimizer(pl.Callback):
+    """Gives the optimizer, before its first step, the state of each parameter that the stage before had too."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / OPTIMIZER
+
+    def on_train_start(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
+        if trainer.global_step:  # resumed: the checkpoint has it
+            return
+        kept, state = torch.load(self.path, weights_only=True), trainer.optimizers[0].state
+        for name, parameter in module.named_parameters():
+            if name in kept:
+                state[parameter] = change_tensors(kept[name], lambda tensor: tensor.to(module.device))
+
+
+def keep_optimizer(stage: Stage) -> list[pl.Callback]:
+    """The callbacks that keep the stage's optimizer for the next one and load the previous stage's, if requested."""
+    callbacks: list[pl.Callback] = []
+    if stage.hands_on:
+        callbacks.append(KeepOptimizer(stage.folder, stage.steps))
+    if stage.run.trainer.keep_optimizer and stage.before is not None:
+        callbacks.append(TakeOptimizer(stage.before))
+    return callbacks

@@ -71,7 +71,9 @@ def resolve(asked: Profile) -> ResolvedProfile:
     ranks = ranks_of(asked.ranks, asked.accelerator)
     if asked.strategy not in STRATEGIES:
         raise UserError(f"profile.strategy={asked.strategy} is unknown", f"use {' or '.join(STRATEGIES)}")
-    threads = asked.threads or _find_threads(ranks)
+    given = os.environ.get(THREADS, "")
+    here = int(given) if given.isdigit() and int(given) else max(1, len(os.sched_getaffinity(0)) // max(1, ranks))
+    threads = asked.threads or here
     torch.set_num_threads(threads)
     keep_freed_memory()
     collect_often()
@@ -87,24 +89,15 @@ def choose_precision(asked: str, accelerator: str) -> str:
     if _choose_accelerator(accelerator) == "gpu":
         return "bf16-mixed" if torch.cuda.is_bf16_supported() else "32-true"
     flags = {*_cpu_field("flags").split(), *_cpu_field("Features").split()}
-    return "bf16-mixed" if {"avx512_bf16", "amx_bf16", "bf16"} & flags and not _is_masked() else "32-true"
-
-
-def _is_masked() -> bool:
-    """Whether the environment keeps PyTorch or oneDNN from the processor's bf16 units; without them bf16 is slow."""
+    # without the processor's bf16 units, from which the environment can keep PyTorch and oneDNN, bf16 is slow
     widest = os.environ.get("ONEDNN_MAX_CPU_ISA", "").upper()
-    unfit = bool(widest) and not any(unit in widest for unit in ("ALL", "DEFAULT", "BF16", "FP16", "AMX"))
-    return unfit or os.environ.get("ATEN_CPU_CAPABILITY", "").lower() in ("default", "avx2")
+    masked = bool(widest) and not any(unit in widest for unit in ("ALL", "DEFAULT", "BF16", "FP16", "AMX"))
+    masked = masked or os.environ.get("ATEN_CPU_CAPABILITY", "").lower() in ("default", "avx2")
+    return "bf16-mixed" if {"avx512_bf16", "amx_bf16", "bf16"} & flags and not masked else "32-true"
 
 
 def _choose_accelerator(asked: str) -> str:
     return asked if asked != "auto" else "gpu" if torch.cuda.is_available() else "cpu"
-
-
-def _find_threads(ranks: int) -> int:
-    """Threads of one process: OMP_NUM_THREADS if it is set, else the process's share of the cores."""
-    given = os.environ.get(THREADS, "")
-    return int(given) if given.isdigit() and int(given) else max(1, len(os.sched_getaffinity(0)) // max(1, ranks))
 
 
 def _cpu_field(name: str) -> str:

@@ -11,7 +11,6 @@ import copy
 from dataclasses import dataclass, replace
 from typing import cast
 
-import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
@@ -19,7 +18,7 @@ from paribus.corruption.examples import Stream
 from paribus.data.order import Order
 from paribus.data.tokens.prepare import prepare
 from paribus.models.heads.head import Head, TokenHead
-from paribus.models.network import Batch, Network, Outputs
+from paribus.models.network import Batch, Network, Outputs, find_real
 from paribus.objectives.objective import Objective
 from paribus.tasks.text_corpus import TaskText
 from paribus.training.budget import plan_of
@@ -87,8 +86,9 @@ class WholeRows(TokenHead):
 
     def forward(self, outputs: Outputs, batch: Batch) -> Tensor:
         ids_BL, length_B = batch["ids_BL"], batch["length_B"]
-        column_L = torch.arange(ids_BL.shape[1], device=ids_BL.device)
-        place_P = ((column_L > 0) & (column_L < length_B[:, None])).flatten().nonzero()[:, 0]
+        asked_BL = find_real(length_B, ids_BL.shape[1])
+        asked_BL[:, 0] = False
+        place_P = asked_BL.flatten().nonzero()[:, 0]
         logits_PV = self.scores(outputs.at(place_P - 1)).float()
         loss_P = cross_entropy(logits_PV, ids_BL.flatten()[place_P], reduction="none")
         total: Tensor = (loss_P / (length_B - 1)[place_P // ids_BL.shape[1]]).sum()

@@ -164,8 +164,7 @@ def finetune_tasks(
 
     Returns their parts of the record, empty ones without tasks.
     """
-    from paribus.training.finetune import add_seconds, finetune
-    from paribus.training.points import tune_points
+    from paribus.training.finetune import add_seconds, finetune, tune_points
 
     run, folder = bases[0].run, tracker.identity.folder
     if run.tuned_tasks:

@@ -90,7 +90,7 @@ def share_tuning(run: Run, profile: ResolvedProfile) -> None:
     nothing, nor do runs of different precisions or of different settings of what they keep.
     """
     from paribus.training.finetune import DONE, KEPT
-    from paribus.training.joint.train import ABOUT, FOLDER
+    from paribus.training.joint import ABOUT, FOLDER
 
     folder = run.identity.folder
     if run.run_dir is not None or (folder / DONE).is_file():

@@ -20,9 +20,8 @@ from paribus.training.budget import plan_of
 from paribus.training.callbacks import Reporter
 from paribus.training.checks import check_stage
 from paribus.training.description import Run
-from paribus.training.evaluate import HeldOutEvaluation, Probe
+from paribus.training.evaluate import HeldOutEvaluation, Probe, TrainedProbe
 from paribus.training.in_distribution import InDistribution
-from paribus.training.probe import TrainedProbe
 from paribus.training.profile import ResolvedProfile
 from paribus.training.streams import held_out_examples, probe_examples
 

@@ -49,7 +49,12 @@ class PretrainingSteps:
 
     def __getitem__(self, step: int) -> Step:
         rank, size = self.share
-        of_all = list(self._microbatches(step))
+        most = None if self.microbatch is None else max(1, self.microbatch // self.order.examples.readings)
+        of_all: list[tuple[int, Array]] = []  # the microbatches of all processes: a pass over the text, rows
+        for epoch, rows in self.order.blocks(step):
+            share = -(-len(rows) // size)
+            pieces = self.order.split(epoch, rows, share if most is None else min(most, share))
+            of_all += [(epoch, piece) for piece in pieces]
         of_rank = of_all[rank::size]
         batches = [self._batch(epoch, rows) for epoch, rows in of_rank]
         if self.even:
@@ -59,14 +64,6 @@ class PretrainingSteps:
 
     def _batch(self, epoch: int, rows: Array) -> Batch:
         return as_batch({**self.order.examples.batch(epoch, rows), **self.order.marks(epoch, rows)})
-
-    def _microbatches(self, step: int) -> Iterator[tuple[int, Array]]:
-        """(pass over the text, rows) of the microbatches of all processes."""
-        most = None if self.microbatch is None else max(1, self.microbatch // self.order.examples.readings)
-        for epoch, rows in self.order.blocks(step):
-            share = -(-len(rows) // self.share[1])
-            for piece in self.order.split(epoch, rows, share if most is None else min(most, share)):
-                yield epoch, piece
 
 
 class TaskSteps:

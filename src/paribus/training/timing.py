@@ -18,9 +18,8 @@ from paribus.models.network import Network
 from paribus.training.callbacks import evaluation_steps
 from paribus.training.description import Run
 from paribus.training.evaluate import placed
-from paribus.training.finetune import ROWS, judge_answers
+from paribus.training.finetune import ROWS, count_rounds, judge_answers
 from paribus.training.finetuner import Base, encode_training, finetuner, joint_finetuner, joint_tasks, read_with
-from paribus.training.points import count_rounds
 from paribus.training.pretrain import learner_of
 from paribus.training.profile import ResolvedProfile, resolve
 from paribus.training.stage import Stage, open_stage

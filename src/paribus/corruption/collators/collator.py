@@ -29,7 +29,7 @@ class Collator(ABC):
     """Turns views into the arrays of one kind of architecture, and computes the resulting lengths and rates.
 
     row_keys: add `row_key_B` (int64 [B], the bits of the rows' noise keys) to the arrays, from which an objective draws
-    noise on the device (`models.device_noise`).
+    noise on the device (`objectives.generated`).
     """
 
     row_keys: bool = field(default=False, kw_only=True)

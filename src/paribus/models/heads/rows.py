@@ -15,7 +15,7 @@ from torch.nn.functional import cosine_similarity, cross_entropy, dropout
 
 from paribus.models.heads.head import Head, Loss, RowLoss, Wrapper
 from paribus.models.heads.wrappers import gather_rows
-from paribus.models.network import Batch, Outputs
+from paribus.models.network import Batch, Outputs, find_real
 
 PARTS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "u": lambda u_BD, v_BD: u_BD,
@@ -183,9 +183,8 @@ class AnswerHead(Head):
 
     def _take_turns(self, hidden_BLD: Tensor, batch: Batch) -> Tensor:
         """[K, B, classes]: the scores of each turn."""
-        column_L = torch.arange(hidden_BLD.shape[1], device=hidden_BLD.device)
-        second_BL = (batch["part_BL"] == 1) & (column_L < batch["length_B"][:, None])
-        first_BL = (batch["part_BL"] == 0) & (column_L < batch["length_B"][:, None])
+        real_BL = find_real(batch["length_B"], hidden_BLD.shape[1])
+        first_BL, second_BL = (real_BL & (batch["part_BL"] == part) for part in (0, 1))
         hidden_BLD = dropout(hidden_BLD, self.dropout, self.training)
         state_BD = _weigh(self.summary(hidden_BLD).squeeze(-1), second_BL, hidden_BLD)
         scores = []

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from paribus.models.heads.head import Head, Loss
-from paribus.models.network import Batch, Outputs
+from paribus.models.network import Batch, Outputs, find_real
 
 
 class SpanHead(Head):
@@ -25,9 +25,9 @@ class SpanHead(Head):
     def logits(self, outputs: Outputs, batch: Batch) -> Tensor:
         """[B, L, 2]; padding has the lowest score there is."""
         logits_BL2: Tensor = self.edges(outputs.hidden_BLD).float()
-        column_L = torch.arange(logits_BL2.shape[1], device=logits_BL2.device)
-        padding_BL = column_L >= batch["length_B"][:, None]
-        return logits_BL2.masked_fill(padding_BL[..., None], torch.finfo(logits_BL2.dtype).min)
+        return logits_BL2.masked_fill(
+            ~find_real(batch["length_B"], logits_BL2.shape[1])[..., None], torch.finfo(logits_BL2.dtype).min
+        )
 
     def forward(self, outputs: Outputs, batch: Batch) -> Tensor:
         return cross_entropy(self.logits(outputs, batch), batch["label_B"], reduction="sum") / 2

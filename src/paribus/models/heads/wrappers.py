@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from paribus.models.heads.head import Head, RowLoss, Wrapper
-from paribus.models.network import Batch, Network, Outputs
+from paribus.models.network import Batch, Network, Outputs, find_real
 
 WIDTHS = (3, 4, 5)  # tokens that a filter of the TextCNN spans (arXiv 1408.5882, section 3.1)
 FILTERS = 100  # of each width
@@ -97,7 +97,7 @@ class OnPooled(Wrapper):
             last_BD = hidden_BLD[torch.arange(len(hidden_BLD), device=hidden_BLD.device), batch["length_B"] - 1]
             both = [hidden_BLD[:, 0]] if self.kind == "cls_sep" else []
             return Outputs(hidden_BLD, outputs.state, torch.cat([*both, last_BD], dim=-1))
-        real_BL1 = _real(hidden_BLD, batch["length_B"])
+        real_BL1 = find_real(batch["length_B"], hidden_BLD.shape[1])[..., None]
         if self.kind == "max":
             row_BD = hidden_BLD.masked_fill(~real_BL1, float("-inf")).amax(1)
         else:
@@ -117,7 +117,7 @@ class OnTextCNN(Wrapper):
     def read(self, outputs: Outputs, batch: Batch) -> Outputs:
         """Padding reads as zeros, as it does beyond the end of a row."""
         hidden_BLD = outputs.hidden_BLD
-        hidden_BDL = (hidden_BLD * _real(hidden_BLD, batch["length_B"])).transpose(1, 2)
+        hidden_BDL = (hidden_BLD * find_real(batch["length_B"], hidden_BLD.shape[1])[..., None]).transpose(1, 2)
         largest: list[Tensor] = []
         for conv in self.filters:
             feature_BFL = conv(hidden_BDL).relu()
@@ -187,11 +187,6 @@ class OnOptions(Wrapper):
 
     def forward(self, outputs: Outputs, batch: Batch) -> Tensor:
         return self.loss(self.logits(outputs, batch).float(), batch["label_B"])
-
-
-def _real(hidden_BLD: Tensor, length_B: Tensor) -> Tensor:
-    """bool [B, L, 1]: which places are not padding."""
-    return (torch.arange(hidden_BLD.shape[1], device=length_B.device) < length_B[:, None])[..., None]
 
 
 def gather_rows(row_WD: Tensor, place_BK: Tensor) -> tuple[Tensor, Tensor]:

@@ -21,7 +21,7 @@ from paribus.reports.tables.evidence import gather
 from paribus.reports.tables.schema import Table
 from paribus.runs.manifest import Manifest, find_manifest
 from paribus.runs.record import Record
-from paribus.runs.store import Found, find_records, find_stored
+from paribus.runs.store import StudyRecords, find_records, find_stored
 from paribus.sweeps.sweep import Sweep
 from paribus.sweeps.sweep_file import load, names
 
@@ -60,7 +60,7 @@ class Entry:
         return self.study, SCALES.index(self.scale) if self.scale in SCALES else len(SCALES), self.scale
 
     @cached_property
-    def stored(self) -> Found:
+    def stored(self) -> StudyRecords:
         """Its records, and which were left out."""
         return find_records(self.study, self.scale, self.roots)
 
@@ -86,7 +86,7 @@ class Entry:
 
     @cached_property
     def takes_points(self) -> bool:
-        """Whether all arms could be fine-tuned during pre-training (see `training.points.check_points`)."""
+        """Whether all arms could be fine-tuned during pre-training (see `training.checks.check_points`)."""
         runs = (find_stored(record, self.roots) for record in {one.arm: one for one in self.records}.values())
         for config in ((run.read_config() if run is not None else None) or {} for run in runs):
             tuning = config.get("finetune", {})

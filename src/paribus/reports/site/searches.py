@@ -54,8 +54,13 @@ def find_searches(runs: Path) -> list[Search]:
 
 
 def _read_search(name: str, folder: Path) -> Search:
-    from paribus.sweeps.search.findings import describe_importances, list_history, list_pareto, rank_importances
-    from paribus.sweeps.search.status import open_search
+    from paribus.sweeps.search.status import (
+        describe_importances,
+        list_history,
+        list_pareto,
+        open_search,
+        rank_importances,
+    )
 
     board, study = open_search(folder)
     names, several = board.objectives, len(study.directions)

@@ -11,21 +11,24 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from paribus.core.console import say
 from paribus.core.errors import UserError
 from paribus.core.files import read_end
 from paribus.core.processes import stoppable
 
+if TYPE_CHECKING:
+    from paribus.training.description import Run
+
 LOST = -signal.SIGKILL  # the status of a run whose process ended without a result
 
 
-def train(config: Mapping[str, Any]) -> None:
-    """Train the run of a resolved config in this process."""
+def train(described: Mapping[str, Any] | Run) -> None:
+    """Train a run, or that of a resolved config, in this process."""
     from paribus.training.run import run
 
-    run(dict(config))
+    run(described)
 
 
 class Work(NamedTuple):

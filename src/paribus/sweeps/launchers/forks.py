@@ -25,7 +25,24 @@ from paribus.core.errors import UserError
 from paribus.core.processes import Stopped, collect_often, collect_rarely, die_with_parent, stoppable
 from paribus.sweeps.launchers.base import LOST, attempt
 
-PRELOADED = "paribus.training.preload"
+PRELOADED = (  # what a run imports; that starts no thread and leaves CUDA alone
+    "hydra.utils",
+    "optuna",
+    "paribus.models.text_to_text",
+    "paribus.models.encoder",
+    "paribus.optim.adamw",
+    "paribus.runs.provenance",
+    "paribus.tasks.docs.package",
+    "paribus.training.finetune",
+    "paribus.training.logger",
+    "paribus.training.pretrain",
+    "paribus.training.run",
+    "requests",
+    "torch._dynamo",  # by the first optimizer
+    "torch.utils.serialization.config",  # by the first checkpoint
+    "torchmetrics.functional",
+    "wandb",
+)
 POLL = 0.02  # seconds between two looks for ended processes
 
 
@@ -111,14 +128,34 @@ def kill(group: int, number: signal.Signals) -> None:
         os.killpg(group, number)
 
 
+def preload() -> None:
+    """Import all that a run imports."""
+    for name in PRELOADED:
+        importlib.import_module(name)
+
+
 def serve(number: int, parent: int) -> None:
     """Fork a process for every `ForkOrder` from the connection, and report how each ended. Ends with its parent."""
     die_with_parent(parent)
     server = os.getpid()
     collect_rarely()
-    importlib.import_module(PRELOADED)
-    if (order := _fork_orders(Connection(number))) is not None:
-        sys.exit(_follow(order, server))
+    preload()
+    if (order := _fork_orders(Connection(number))) is None:
+        return
+    die_with_parent(server)  # from here on as a fresh process would: the exit status and the log are the same
+    with order.log.open("ab", buffering=0) as log:
+        for stream in (sys.stdout, sys.stderr):
+            os.dup2(log.fileno(), stream.fileno())
+    os.environ.update(order.environment)
+    with suppress(OSError, AttributeError):  # the system has no CPU affinity
+        os.sched_setaffinity(0, order.cores)
+    try:
+        with stoppable():
+            status = attempt(order.config, order.call)
+    except Stopped as error:
+        say(f"paribus: {error}")
+        status = error.status
+    sys.exit(status)
 
 
 def _fork_orders(connection: Connection) -> ForkOrder | None:
@@ -156,20 +193,3 @@ def _import_components(node: object) -> None:
     if isinstance(node, dict) and isinstance(target := node.get("_target_"), str):
         with suppress(UserError):
             kind(target)
-
-
-def _follow(order: ForkOrder, server: int) -> int:
-    """Run as a fresh process would: the exit status and the log are the same."""
-    die_with_parent(server)
-    with order.log.open("ab", buffering=0) as log:
-        for stream in (sys.stdout, sys.stderr):
-            os.dup2(log.fileno(), stream.fileno())
-    os.environ.update(order.environment)
-    with suppress(OSError, AttributeError):  # the system has no CPU affinity
-        os.sched_setaffinity(0, order.cores)
-    try:
-        with stoppable():
-            return attempt(order.config, order.call)
-    except Stopped as error:
-        say(f"paribus: {error}")
-        return error.status

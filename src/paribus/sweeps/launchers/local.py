@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -36,8 +36,8 @@ class Local(Launcher):
     """Divides the machine's cores and GPUs among slots."""
 
     def open(self, demand: Demand) -> Slots:
-        """Raises UserError as `machine_slots` does."""
-        return Slots(machine_slots(demand.runs, demand.slots, demand.ranks))
+        """Raises UserError if `slots` is below 1, and as `machine_slots` does."""
+        return Slots(machine_slots(demand.size(), demand.slots, demand.ranks))
 
 
 class Slot(NamedTuple):
@@ -71,10 +71,8 @@ def machine_slots(runs: int, wanted: int | None = None, ranks: int = 1) -> list[
         ranks: processes that train one run.
 
     Raises:
-        UserError: if `wanted` is below 1, and as `check_ranks` does.
+        UserError: as `check_ranks` does.
     """
-    if wanted is not None and wanted < 1:
-        raise UserError(f"slots={wanted} is below 1", "use slots=auto or a positive number of parallel runs")
     cores, devices = sorted(os.sched_getaffinity(0)), gpus()
     check_ranks(ranks, len(devices))
     groups = [",".join(devices[at : at + ranks]) for at in range(0, len(devices) - ranks + 1, ranks)]
@@ -113,7 +111,9 @@ class Slots(Pool):
             self.temporary = str(place)
             try:
                 while waiting or running:
-                    while free and (work := _take(waiting, events.held)) is not None:
+                    # the first run that would not wait for another process
+                    while free and (work := next((one for one in waiting if not events.held(one)), None)) is not None:
+                        waiting.remove(work)
                         slot = free.popleft()
                         running[slot] = self._start(work, self.slots[slot])
                         events.started(work, f"slot {slot + 1} of {self.size}")
@@ -132,34 +132,17 @@ class Slots(Pool):
         work.log.parent.mkdir(parents=True, exist_ok=True)
         with work.log.open("ab") as log:
             log.write(f"$ {shlex.join(map(mask_text, work.command))}\n".encode())
-        process = self._fork(work, slot)
-        if process is None and not work.command:
-            raise UserError(f"{work.label} could not be started: its process died", "use fewer slots, which need less")
-        return _Running(work, process or _open_command(work, slot, self._environment(slot)), time.monotonic())
-
-    def _fork(self, work: Work, slot: Slot) -> Fork | None:
-        """The process of a run with a config. None if a server that was just started has died, as happens when memory
-        runs out.
-        """
-        if work.config is None:
-            return None
-        environment = self._environment(slot)
-        if self.server is None or not self.server.alive:
-            self.server = ForkServer(environment)
-        return self.server.start(ForkOrder(work.config, work.call, work.log, slot.cores, environment))
-
-    def _environment(self, slot: Slot) -> dict[str, str]:
-        """The environment of a process; compiled kernels outlast the sweep, other temporary files do not."""
+        # compiled kernels outlast the sweep, other temporary files do not
         kernels = os.environ.get(_KERNELS) or f"{tempfile.gettempdir()}/torchinductor_{os.getuid()}"
-        return {**slot.environment(), "TMPDIR": self.temporary, _KERNELS: kernels}
-
-
-def _take(waiting: deque[Work], held: Callable[[Work], bool]) -> Work | None:
-    """Remove the first run that would not wait for another process."""
-    work = next((work for work in waiting if not held(work)), None)
-    if work is not None:
-        waiting.remove(work)
-    return work
+        environment = {**slot.environment(), "TMPDIR": self.temporary, _KERNELS: kernels}
+        process: Fork | None = None
+        if work.config is not None:
+            if self.server is None or not self.server.alive:
+                self.server = ForkServer(environment)
+            process = self.server.start(ForkOrder(work.config, work.call, work.log, slot.cores, environment))
+        if process is None and not work.command:  # a server that was just started died, as it does without memory
+            raise UserError(f"{work.label} could not be started: its process died", "use fewer slots, which need less")
+        return _Running(work, process or _open_command(work, slot, environment), time.monotonic())
 
 
 def _open_command(work: Work, slot: Slot, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:

@@ -54,10 +54,6 @@ class Slurm(Launcher):
         except RuntimeError as error:
             cause = "launcher=slurm, but the command srun is missing"
             raise UserError(cause, "run this on a node that submits Slurm jobs") from error
-        executor.update_parameters(**self._parameters(size))
-        return SlurmPool(executor, size, self.cpus, self.poll_seconds)
-
-    def _parameters(self, size: int) -> dict[str, Any]:
         given = {
             "partition": self.partition,
             "account": self.account,
@@ -68,13 +64,14 @@ class Slurm(Launcher):
             "mem": None if self.memory_gb is None else f"{round(self.memory_gb * 1024)}MB",
             "setup": list(self.setup) or None,
         }
-        return {
+        executor.update_parameters(
             **{key: value for key, value in given.items() if value is not None},
-            "job_name": "paribus",
-            "time": int(self.minutes),
-            "array_parallelism": size,
-            "additional_parameters": {"requeue": True, **self.options},
-        }
+            job_name="paribus",
+            time=int(self.minutes),
+            array_parallelism=size,
+            additional_parameters={"requeue": True, **self.options},
+        )
+        return SlurmPool(executor, size, self.cpus, self.poll_seconds)
 
 
 @dataclass(frozen=True)
@@ -141,7 +138,19 @@ class SlurmPool(ClusterPool):
         queue = list(waiting)
         waiting.clear()
         known = self._find_queued(queue)
-        return [*known.values(), *self._submit([work for work in queue if work.label not in known])]
+        new = [work for work in queue if work.label not in known]
+        if not new:
+            return list(known.values())
+        try:
+            with self.executor.batch():
+                jobs = [self.executor.submit(_SlurmRun(work.label, work.config or {})) for work in new]
+        except Exception as error:  # submitit passes on what sbatch says
+            raise UserError("sbatch refused the jobs", " ".join(str(error).split())[-300:]) from error
+        for work, job in zip(new, jobs, strict=True):
+            work.log.parent.mkdir(parents=True, exist_ok=True)
+            write_text(work.log.parent / TICKET, f"{job.job_id}\n")
+        say(f"{len(jobs)} jobs submitted: {jobs[0].job_id.partition('_')[0]}, logs in {self.executor.folder}")
+        return [*known.values(), *(_Job(work, job) for work, job in zip(new, jobs, strict=True))]
 
     def _find_queued(self, queue: Sequence[Work]) -> dict[str, Submitted]:
         """{label: job} of the jobs that an earlier command submitted and that have not ended.
@@ -165,20 +174,6 @@ class SlurmPool(ClusterPool):
         if queued:
             say(f"{len(queued)} jobs are already in the queue")
         return queued
-
-    def _submit(self, queue: Sequence[Work]) -> list[Submitted]:
-        if not queue:
-            return []
-        try:
-            with self.executor.batch():
-                jobs = [self.executor.submit(_SlurmRun(work.label, work.config or {})) for work in queue]
-        except Exception as error:  # submitit passes on what sbatch says
-            raise UserError("sbatch refused the jobs", " ".join(str(error).split())[-300:]) from error
-        for work, job in zip(queue, jobs, strict=True):
-            work.log.parent.mkdir(parents=True, exist_ok=True)
-            write_text(work.log.parent / TICKET, f"{job.job_id}\n")
-        say(f"{len(jobs)} jobs submitted: {jobs[0].job_id.partition('_')[0]}, logs in {self.executor.folder}")
-        return [_Job(work, job) for work, job in zip(queue, jobs, strict=True)]
 
     def poll(self, running: list[Submitted], events: Events) -> list[Submitted]:
         states = queue_states()

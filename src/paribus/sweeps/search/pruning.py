@@ -13,7 +13,6 @@ from paribus.sweeps.search.storage import open_storage
 from paribus.verdict.metrics import LOSS, held_out_loss
 
 if TYPE_CHECKING:
-    from optuna.pruners import BasePruner
     from optuna.trial import Trial
 
 PRUNER = "pruner"  # attribute of the study: the pruner's config
@@ -50,12 +49,6 @@ class TrialReporter:
         return bool(self.trial.should_prune())
 
 
-def make_pruner(node: Mapping[str, object]) -> BasePruner:
-    """The pruner of a config. Raises UserError for one that cannot be built."""
-    pruner: BasePruner = build(node)
-    return pruner
-
-
 def reporter(node: Mapping[str, object] | None) -> TrialReporter | None:
     """The reporter of `cfg.trial`: {storage, study, id, metric}; None if the run is not a trial or nothing prunes it.
 
@@ -67,5 +60,5 @@ def reporter(node: Mapping[str, object] | None) -> TrialReporter | None:
     from optuna.trial import Trial
 
     study = load_study(study_name=str(node["study"]), storage=open_storage(str(node["storage"])))
-    study.pruner = make_pruner(json.loads(study.user_attrs[PRUNER]))
+    study.pruner = build(json.loads(study.user_attrs[PRUNER]))
     return TrialReporter(Trial(study, int(str(node["id"]))), str(node["metric"]))

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from paribus.core.build import build
 from paribus.core.checksums import digest
+from paribus.core.config import compose
+from paribus.core.config_errors import explained
 from paribus.core.errors import UserError
 from paribus.core.recipes import without_recipe
 from paribus.core.trust import check_name
-from paribus.sweeps.search.pruning import make_pruner
 from paribus.sweeps.search.space import Choice, Dimension, dimension
 from paribus.sweeps.search.storage import JOURNAL, without_password
 from paribus.verdict.metrics import LOSS
@@ -92,12 +93,20 @@ def read_settings(
     given: Mapping[str, Any], config: DictConfig, context: HydraContext, arguments: Sequence[str]
 ) -> Settings:
     """Read `hydra.sweeper` and the command line. Raises UserError naming the key that cannot be used."""
+    from omegaconf import OmegaConf
+
+    given = {
+        key: OmegaConf.to_container(value, resolve=True) if OmegaConf.is_config(value) else value
+        for key, value in given.items()
+    }
     ours = config.keys() >= _OUR_KEYS
     space, fixed = _read_space(given, context, without_recipe(arguments) if ours else arguments)
     directions = tuple(map(str, _as_list(given["direction"])))
     objectives, seeds = tuple(map(str, _as_list(given["objective"]))), tuple(map(int, _as_list(given["seeds"])))
     _check(given, space, directions)
-    base = _compose_base(context, config, fixed)
+    with explained():  # the config of a trial without its parameters, unresolved
+        composed = compose(fixed) if ours else context.config_loader.load_sweep_config(config, list(fixed))
+    base: Any = OmegaConf.to_container(composed, resolve=False)
     if not objectives and ours and len(directions) == 1:
         objectives = (LOSS,)
     if len(objectives) != len(directions) and (objectives or ours):
@@ -115,7 +124,7 @@ def read_settings(
     return Settings(
         space, fixed, directions, objectives, url, study, folder, signature,
         trials=_whole("n_trials", given["n_trials"], 1), jobs=_whole("n_jobs", given["n_jobs"], 1),
-        sampler=_plain(given["sampler"]), pruner=None if given["pruner"] is None else _plain(given["pruner"]),
+        sampler=given["sampler"], pruner=given["pruner"],
         seeds=seeds, retries=_whole("retries", given["retries"], 0),
         max_failure_rate=float(given["max_failure_rate"]), timeout=given["trial_timeout"], resume=given["resume"],
         conditional=_load_conditional(custom, fixed),
@@ -131,7 +140,7 @@ def _read_space(
     from hydra.core.override_parser.overrides_parser import OverridesParser
 
     parser = OverridesParser.create(config_loader=context.config_loader)
-    texts: dict[str, Any] = dict(_plain(given["params"] or {}))
+    texts: dict[str, Any] = dict(given["params"] or {})
     for override in parser.parse_overrides(list(arguments)):
         key, equals, value = str(override.input_line).partition("=")
         texts.pop(key, None)
@@ -161,22 +170,9 @@ def _check(given: Mapping[str, Any], space: Mapping[str, Dimension], directions:
         raise UserError(f"a grid needs a finite space, but {wide[0]} is an interval", mend)
     try:
         if given["pruner"] is not None:
-            make_pruner(_plain(given["pruner"]))
+            build(given["pruner"])
     except UserError as error:
         raise UserError(f"hydra.sweeper.pruner cannot be built ({error})", "see its arguments in Optuna") from error
-
-
-def _compose_base(context: HydraContext, config: DictConfig, fixed: Sequence[str]) -> dict[str, Any]:
-    """The config of a trial without its parameters, unresolved."""
-    from omegaconf import OmegaConf
-
-    from paribus.core.config import compose
-    from paribus.core.config_errors import explained
-
-    with explained():
-        ours = config.keys() >= _OUR_KEYS
-        composed = compose(fixed) if ours else context.config_loader.load_sweep_config(config, list(fixed))
-    return dict(OmegaConf.to_container(composed, resolve=False))  # type: ignore[arg-type]
 
 
 def _load_conditional(path: str | None, fixed: Sequence[str]) -> Callable[[Trial], None] | None:
@@ -194,15 +190,8 @@ def _load_conditional(path: str | None, fixed: Sequence[str]) -> Callable[[Trial
     return lambda trial: function(cfg, trial)
 
 
-def _as_list(value: object) -> list[Any]:
-    plain = _plain(value)
-    return [] if plain is None else list(plain) if isinstance(plain, list | tuple) else [plain]
-
-
-def _plain(value: object) -> Any:
-    from omegaconf import OmegaConf
-
-    return OmegaConf.to_container(value, resolve=True) if OmegaConf.is_config(value) else value
+def _as_list(value: Any) -> list[Any]:
+    return [] if value is None else list(value) if isinstance(value, list | tuple) else [value]
 
 
 def _whole(key: str, value: object, least: int) -> int:

@@ -1,4 +1,4 @@
-"""The trials of a search as a table: state, objectives, tokens, time, parameters; the best ones and the time left."""
+"""The trials of a search as a table, and what it has found: the best trials, and which parameters matter."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ import optuna
 
 from paribus.core.console import duration
 from paribus.core.errors import UserError
-from paribus.sweeps.search.findings import describe_best, describe_importances, name_objectives
 from paribus.sweeps.search.ledger import KIND, OVERRIDES, REASON, RETRY_OF, VOID, WORKER, TrialCounts, count_trials
 from paribus.sweeps.search.storage import StudyFile, StudyStorage, local_file, open_storage
-from paribus.sweeps.status_table import MARKS, StatusTable
+from paribus.sweeps.status import MARKS, StatusTable
 
 if TYPE_CHECKING:
     from optuna import Study
@@ -23,6 +22,78 @@ if TYPE_CHECKING:
 
 STATES = {"COMPLETE": "done", "PRUNED": "pruned", "FAIL": "failed", "WAITING": "waiting", "RUNNING": "running"}
 NO_TRIALS = TrialCounts(0, 0, 0, 0)
+
+
+def describe_best(study: Study, names: Sequence[str]) -> list[str]:
+    """A line with values and overrides: the best trial, or the Pareto front in the order of its first objective."""
+    if not list_complete(study):
+        return []
+    if len(study.directions) == 1:
+        best, lines, head = [study.best_trial], list[str](), "best:"
+    else:
+        best = sorted(study.best_trials, key=lambda trial: trial.values)
+        lines, head = [f"Pareto front of {' and '.join(names) or 'the objectives'}:"], " "
+    for trial in best:
+        pairs = zip(names or [""] * len(trial.values), trial.values, strict=True)
+        values = ", ".join(f"{name} {value:.6g}".strip() for name, value in pairs)
+        lines.append(f"{head} trial {trial.number}: {values}  {' '.join(trial.user_attrs['overrides'])}")
+    return lines
+
+
+def describe_importances(study: Study, names: Sequence[str]) -> list[str]:
+    """A line for each objective, such as `importance for mlm_loss: optimizer.lr 82%, masking.rate 18%`."""
+    ranked = {name: rank_importances(study, at) for at, name in enumerate(name_objectives(study, names))}
+    return [
+        f"importance for {name}: {', '.join(f'{key} {share:.0%}' for key, share in shares.items())}"
+        for name, shares in ranked.items()
+        if shares
+    ]
+
+
+def name_objectives(study: Study, names: Sequence[str]) -> Sequence[str]:
+    """The names of a study's objectives; `value`, `value 2`, ... if they have none."""
+    return names or ["value", *(f"value {at}" for at in range(2, len(study.directions) + 1))]
+
+
+def rank_importances(study: Study, objective: int = 0) -> dict[str, float]:
+    """{parameter: its share of the variance of an objective}; empty if there are too few trials."""
+    import optuna
+
+    trials = list_complete(study)
+    if len(trials) < 2 or len({trial.values[objective] for trial in trials}) < 2:
+        return {}
+    try:
+        evaluator = optuna.importance.FanovaImportanceEvaluator(seed=0)
+        importances = optuna.importance.get_param_importances(
+            study, evaluator=evaluator, target=lambda trial: float(trial.values[objective])
+        )
+    except (ValueError, RuntimeError):  # no parameter that all trials share
+        return {}
+    return {name: float(share) for name, share in importances.items()}
+
+
+def list_complete(study: Study) -> list[FrozenTrial]:
+    """The trials that ended with values."""
+    from optuna.trial import TrialState
+
+    return study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+
+
+def list_history(study: Study) -> list[tuple[int, float, float]]:
+    """(trial, its value, the best so far) of the trials that ended with one."""
+    better = min if study.directions[0].name == "MINIMIZE" else max
+    rows: list[tuple[int, float, float]] = []
+    for trial in sorted(list_complete(study), key=lambda trial: trial.number):
+        value = float(trial.values[0])
+        rows.append((trial.number, value, better(value, rows[-1][2]) if rows else value))
+    return rows
+
+
+def list_pareto(study: Study) -> list[tuple[int, float, float, bool]]:
+    """(trial, first and second value, whether no other trial is better in all objectives)."""
+    front = {trial.number for trial in study.best_trials}
+    points = [(trial.number, float(trial.values[0]), float(trial.values[1])) for trial in list_complete(study)]
+    return [(*point, point[0] in front) for point in points]
 
 
 class TrialRow(NamedTuple):
@@ -90,17 +161,19 @@ def status_reader(folder: Path) -> Callable[[], SearchStatus]:
     """A function that reads the trials of the search in a folder, which it opens once. It raises UserError if the
     storage cannot be opened.
     """
-    opened: list[_OpenStudy] = []
+    opened: tuple[StudyFile, Study, StudyStorage] | None = None
     importances: dict[int, list[str]] = {}
 
     def read() -> SearchStatus:
-        if not opened:
-            if (file := StudyFile.read(folder)) is None:
+        nonlocal opened
+        if opened is None:
+            if (written := StudyFile.read(folder)) is None:
                 return SearchStatus(f"search {folder}: not started", 0, ())
-            opened.append(_open(file))
-        status = _read_status(folder, opened[0])
+            opened = _open(written)
+        file, study, _ = opened
+        status = _read_status(folder, *opened)
         if (done := status.count("done")) not in importances:  # they take a moment, and a live table is drawn often
-            importances[done] = describe_importances(opened[0].study, opened[0].file.objective)
+            importances[done] = describe_importances(study, file.objective)
         return replace(status, best=[*status.best, *importances[done]])
 
     return read
@@ -114,18 +187,12 @@ def open_search(folder: Path) -> tuple[SearchStatus, Study]:
     file = StudyFile.read(folder)
     if file is None:
         raise UserError(f"there is no search in {folder}", "give the folder that holds its study.json")
-    opened = _open(file)
-    return _read_status(folder, opened), opened.study
+    file, study, storage = _open(file)
+    return _read_status(folder, file, study, storage), study
 
 
-class _OpenStudy(NamedTuple):
-    file: StudyFile
-    study: Study
-    storage: StudyStorage
-
-
-def _open(file: StudyFile) -> _OpenStudy:
-    """Raises UserError if the storage cannot be opened or does not hold the study."""
+def _open(file: StudyFile) -> tuple[StudyFile, Study, StudyStorage]:
+    """What the file of a search names. Raises UserError if the storage cannot be opened or does not hold the study."""
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     if (path := local_file(file.storage)) is not None and not path.is_file():
         raise UserError(f"{path}, which holds the search, does not exist", "run this in the folder of the search")
@@ -134,11 +201,10 @@ def _open(file: StudyFile) -> _OpenStudy:
         study = optuna.load_study(study_name=file.study, storage=backend)
     except KeyError as error:
         raise UserError(f"{file.storage} holds no search {file.study}", "start the search again") from error
-    return _OpenStudy(file, study, StudyStorage(file.storage, file.study, backend))
+    return file, study, StudyStorage(file.storage, file.study, backend)
 
 
-def _read_status(folder: Path, opened: _OpenStudy) -> SearchStatus:
-    file, study, storage = opened
+def _read_status(folder: Path, file: StudyFile, study: Study, storage: StudyStorage) -> SearchStatus:
     trials = study.get_trials(deepcopy=False)
     return SearchStatus(
         f"search {folder.name.removesuffix('.search')} ({file.study})",

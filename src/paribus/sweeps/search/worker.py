@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,11 +22,15 @@ from paribus.core.config import job_overrides
 from paribus.core.console import say
 from paribus.core.errors import UserError
 from paribus.core.files import write_text
-from paribus.sweeps.search.findings import describe_best, describe_importances, list_complete
+from paribus.sweeps.launchers.base import Ended, Events, Work, failure_reason
+from paribus.sweeps.launchers.local import Slots, machine_slots
+from paribus.sweeps.request import SearchRequest
 from paribus.sweeps.search.ledger import OVERDUE, OVERRIDES, ClaimedTrial, Ledger, TrialCounts
 from paribus.sweeps.search.pruning import PRUNER, UnknownObjective
 from paribus.sweeps.search.settings import Settings
+from paribus.sweeps.search.status import describe_best, describe_importances, list_complete, status_reader
 from paribus.sweeps.search.storage import RENEWED, StudyFile, StudyStorage, open_storage, this_worker
+from paribus.sweeps.status import read_live
 from paribus.sweeps.sweep import quote
 
 if TYPE_CHECKING:
@@ -179,12 +184,9 @@ class _Worker:
         basic = type(self.launcher).__name__ == "BasicLauncher"
         if basic and self.settings.jobs > 1:
             say("hydra/launcher=basic runs one trial at a time; start the same command again for a second worker")
-        if basic or self.settings.jobs == 1:
-            self._run_in_turn()
-        else:
+        if not basic and self.settings.jobs > 1:
             self._run_side_by_side()
-
-    def _run_in_turn(self) -> None:
+            return
         while not self.ledger.over():
             if (claim := self.ledger.claim()) is None:
                 time.sleep(POLL)
@@ -243,9 +245,18 @@ class _Worker:
 
     def _run_seeds(self, claim: ClaimedTrial, returns: list[JobReturn]) -> list[list[float]]:
         """The objectives of each seed. With a pruner, seeds run one by one, so that a pruned trial stops early."""
-        jobs = [self._overrides(claim, seed, at == 0) for at, seed in enumerate(self.settings.seeds or (None,))]
+        settings = self.settings
+        metric = quote((settings.objectives or ("value",))[0]) if settings.pruner is not None else "null"
+        place = f"storage:{quote(settings.url)},study:{quote(settings.study)},id:{claim.trial._trial_id}"
+        jobs: list[list[str]] = []
+        for seed in settings.seeds or (None,):
+            overrides = [*settings.fixed, *claim.overrides, *([] if seed is None else [f"seed={seed}"])]
+            overrides = job_overrides(overrides) if settings.ours else overrides
+            if settings.reports:  # the job of the first seed reports to the pruner
+                overrides = [*overrides, f"++trial={{{place},metric:{'null' if jobs else metric}}}"]
+            jobs.append(overrides)
         first = claim.trial.number * len(jobs)
-        batches = [[job] for job in jobs] if self.settings.pruner is not None else [jobs]
+        batches = [[job] for job in jobs] if settings.pruner is not None else [jobs]
         values: list[list[float]] = []
         for batch in batches:
             results = self.launcher.launch(batch, initial_job_idx=first + len(values))
@@ -253,19 +264,8 @@ class _Worker:
             for result in results:
                 if isinstance(error := result._return_value, BaseException):
                     raise error  # without the note that Hydra's property prints
-                values.append(_read_objectives(self.settings, result.return_value))
+                values.append(_read_objectives(settings, result.return_value))
         return values
-
-    def _overrides(self, claim: ClaimedTrial, seed: int | None, first: bool) -> list[str]:
-        """The overrides of one job. The job of the first seed reports to the pruner."""
-        settings = self.settings
-        overrides = [*settings.fixed, *claim.overrides, *([] if seed is None else [f"seed={seed}"])]
-        overrides = job_overrides(overrides) if settings.ours else overrides
-        if not settings.reports:
-            return overrides
-        metric = quote((settings.objectives or ("value",))[0]) if settings.pruner is not None and first else "null"
-        place = f"storage:{quote(settings.url)},study:{quote(settings.study)}"
-        return [*overrides, f"++trial={{{place},id:{claim.trial._trial_id},metric:{metric}}}"]
 
 
 def _read_objectives(settings: Settings, returned: object) -> list[float]:
@@ -281,3 +281,29 @@ def _read_objectives(settings: Settings, returned: object) -> list[float]:
         cause = f"{len(values)} objectives for {len(settings.directions)} directions"
         raise UserError(cause, "name them in hydra.sweeper.objective")
     return [float(value) for value in values]
+
+
+def run_search(request: SearchRequest) -> int:
+    """Search with one worker per slot, all on one study. Returns 1 if a worker failed.
+
+    Raises Stopped if the user stops it; the same command resumes the search.
+    """
+    read, slots = status_reader(request.folder), machine_slots(sys.maxsize, request.slots)
+    search = (sys.executable, "-m", "paribus", "train", "-m", f"search={request.name}", *request.overrides)
+    own_threads = any(text.startswith("profile.threads=") for text in request.overrides)
+    workers = []
+    for number, slot in enumerate(slots, 1):  # each runs trials until the study is complete
+        command = search if own_threads else (*search, f"profile.threads={slot.threads}")
+        workers.append(Work(f"worker {number}", command, request.folder / f"worker{number}.log"))
+    ended: list[Ended] = []
+    if sys.stderr.isatty():
+        with read_live(read, sys.stderr) as read_again:
+            Slots(slots).run(workers, Events(ended=ended.append, idle=read_again))
+    else:
+        events = Events(lambda begun, place: say(f"▶ {begun.label}, log: {begun.log}"), ended=ended.append)
+        Slots(slots).run(workers, events)
+    for end in ended:
+        if end.status:
+            say(f"✗ {end.work.label} failed: {failure_reason(end)} (log: {end.work.log})")
+    print(read().text())
+    return 1 if any(end.status for end in ended) else 0

@@ -13,35 +13,42 @@ from torch import Tensor
 from paribus.core.noise import Noise
 from paribus.corruption.collators.encoder import BoundaryCollator, CausalCollator, EncoderCollator
 from paribus.corruption.examples import Examples
-from paribus.models.device_noise import DeviceNoise
+from paribus.objectives.generated import KEY, draw_bits, draw_uniform
 from paribus.training.steps import as_batch
 
 
-def on_device(noise: Noise) -> DeviceNoise:
-    return DeviceNoise(torch.from_numpy(noise.row_B.view(np.int64)))
+def keys_of(noise: Noise) -> Tensor:
+    return torch.from_numpy(noise.row_B.view(np.int64))
+
+
+def all_bits(key_B: Tensor, stream: str, n: int) -> list[list[int]]:
+    row_P = torch.arange(len(key_B), device=key_B.device).repeat_interleave(n)
+    position_P = torch.arange(n, device=key_B.device).repeat(len(key_B))
+    drawn: list[list[int]] = draw_bits(key_B, stream, row_P, position_P).view(-1, n).tolist()
+    return drawn
 
 
 @given(st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=8), st.text(max_size=8), st.integers(1, 33))
 @settings(max_examples=50, deadline=None)
 def test_bits_equal_those_of_numpy(keys: list[int], stream: str, n: int) -> None:
     noise = Noise(np.array(keys, np.uint64))
-    assert on_device(noise).bits(stream, n).tolist() == noise.bits(stream, n).tolist()
+    assert all_bits(keys_of(noise), stream, n) == noise.bits(stream, n).tolist()
 
 
 def test_single_draws_equal_those_of_numpy() -> None:
     noise, random = Noise.of(1, (2, 3), np.arange(5)), np.random.default_rng(0)
     row_P, position_P = random.integers(0, 5, 200), random.integers(0, 10**6, 200)
-    drawn_P = on_device(noise).at("sample", torch.from_numpy(row_P), torch.from_numpy(position_P))
+    places = torch.from_numpy(row_P), torch.from_numpy(position_P)
+    drawn_P = draw_bits(keys_of(noise), "sample", *places)
     assert drawn_P.tolist() == noise.at("sample", row_P, position_P).tolist()
-    uniform_P = on_device(noise).uniform("sample", torch.from_numpy(row_P), torch.from_numpy(position_P))
+    uniform_P = draw_uniform({KEY: keys_of(noise)}, "sample", *places)
     assert 0 < uniform_P.min() < uniform_P.max() < 1
 
 
 @pytest.mark.gpu
 def test_bits_on_a_gpu_equal_those_of_numpy() -> None:
     noise = Noise.of(1, (2, 3), np.arange(50))
-    there = DeviceNoise(torch.from_numpy(noise.row_B.view(np.int64)).cuda())
-    assert there.bits("sample", 65).tolist() == noise.bits("sample", 65).tolist()
+    assert all_bits(keys_of(noise).cuda(), "sample", 65) == noise.bits("sample", 65).tolist()
 
 
 def keyed_examples() -> Examples:
@@ -58,7 +65,7 @@ class ToyGenerator:
             torch.div(batch["slot_P"], batch["ids_BL"].shape[1], rounding_mode="floor"),
             batch["slot_P"] % batch["ids_BL"].shape[1],
         )
-        uniform_P1 = DeviceNoise.of(batch).uniform("generator", row_P, position_P)[:, None]
+        uniform_P1 = draw_uniform(batch, "generator", row_P, position_P)[:, None]
         bound_PV = logits_PV.double().softmax(1).cumsum(1)
         return torch.searchsorted(bound_PV, uniform_P1)[:, 0].clamp(max=logits_PV.shape[1] - 1)
 

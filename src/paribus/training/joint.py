@@ -1,37 +1,49 @@
-"""The rows of several tasks in one stream, for objectives with a head per task, and the optimizer steps over them.
+"""Several tasks on one encoder (MT-DNN, arXiv 1901.11504, section 3): one training for each fine-tuning seed.
 
 In a task mixture (`tasks.mixtures`) one text-to-text head answers every task, so its batches mix tasks and name none.
-Here every batch holds rows of one task and names it. Both follow one law: `Sampling.counts`.
+Here every task has a head of its own, and every batch holds rows of one task and names it. Both follow one law:
+`Sampling.counts`.
+
+The weights are kept in the run's folder until every task is done, so that an interrupted run does not repeat it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
 
-from paribus.core.checksums import digest
+from paribus.core.checksums import digest, read_sealed
+from paribus.core.files import replacing, write_sealed
+from paribus.core.processes import patient
+from paribus.core.settings import Profile
 from paribus.data.sequences import Array, Arrays
 from paribus.tasks.mixtures import deal
 from paribus.tasks.rows import TaskRows, order
+from paribus.training.callbacks import LAST, Bar, LastCheckpoint, TaskCurve, saved_steps
 from paribus.training.description import Run
-from paribus.training.joint.settings import Joint
-from paribus.training.steps import Step, task_batch
+from paribus.training.joint_settings import Joint
+from paribus.training.learner import Finetuning
+from paribus.training.steps import Step, StepData, task_batch
+from paribus.training.trainer import Setup, trainer
+
+FOLDER = "joint"  # in a run's folder: the weights of each fine-tuning seed
+ABOUT = f"{FOLDER}.json"  # what it trained
 
 
 @dataclass(frozen=True)
 class NamedRows(TaskRows):
-    """The rows of a task, whose batches name it as `task`.
-
-    `slots` are further arrays, one entry per row, for losses beside the task's own (a second label, the logits of a
-    teacher). A batch holds their entries under the same names; a loss that finds no slot in a batch counts nothing.
-    """
+    """The rows of a task, whose batches name it as `task`."""
 
     task: str
     rows: TaskRows
-    slots: Mapping[str, Array] = field(default_factory=dict)
 
     @cached_property
     def length_N(self) -> Array:  # type: ignore[override]  # a dataclass field in other rows
@@ -39,9 +51,7 @@ class NamedRows(TaskRows):
         return self.rows.length_N
 
     def batch(self, row_B: Array, multiple: int) -> Arrays:
-        """The batch of the task, its name as `task`, and the slots."""
-        slots = {name: values_N[row_B] for name, values_N in self.slots.items()}
-        return {**self.rows.batch(row_B, multiple), "task": self.task, **slots}
+        return {**self.rows.batch(row_B, multiple), "task": self.task}
 
     def split(self, row_B: Array) -> list[Array]:
         return self.rows.split(row_B)
@@ -100,7 +110,15 @@ class JointSteps:
 
     def __getitem__(self, step: int) -> Step:
         epoch, at = divmod(step, self.per_epoch)
-        return [task_batch(self.rows, rows) for rows in self.rows.split(self._steps(epoch)[at])]
+        if epoch not in self._passes:
+            turns = [iter(self._turns(place, epoch)) for place in range(len(self.tasks))]
+            dealt = [next(turns[place]) for place in deal(self.counts, self.seed, epoch)]
+            if not self.alone:  # batches of rows of all tasks, of like length
+                row_N = np.concatenate(dealt)
+                batches = order(self.rows.length_N[row_N], self.batch_size, self.seed, epoch, shuffle=True)
+                dealt = [row_N[batch] for batch in batches]
+            self._passes = {epoch: dealt}  # the rows of each step, numbered over all tasks
+        return [task_batch(self.rows, rows) for rows in self.rows.split(self._passes[epoch][at])]
 
     def describe(self) -> dict[str, dict[str, float]]:
         """{task: {"rows", "turns", "share"}} of the whole training; a turn is a batch or a row."""
@@ -109,18 +127,6 @@ class JointSteps:
             rows.task: {"rows": len(rows.length_N), "turns": count * epochs, "share": count / sum(self.counts)}
             for rows, count in zip(self.tasks, self.counts, strict=True)
         }
-
-    def _steps(self, epoch: int) -> list[Array]:
-        """The rows of each step of a pass, numbered over all tasks."""
-        if epoch not in self._passes:
-            turns = [iter(self._turns(place, epoch)) for place in range(len(self.tasks))]
-            dealt = [next(turns[place]) for place in deal(self.counts, self.seed, epoch)]
-            if not self.alone:  # batches of rows of all tasks, of like length
-                row_N = np.concatenate(dealt)
-                batches = order(self.rows.length_N[row_N], self.batch_size, self.seed, epoch, shuffle=True)
-                dealt = [row_N[batch] for batch in batches]
-            self._passes = {epoch: dealt}
-        return self._passes[epoch]
 
     def _turns(self, place: int, epoch: int) -> list[Array]:
         """The turns of a task in a pass, which continue those of the pass before."""
@@ -139,3 +145,71 @@ def joint_steps(run: Run, encoded: Mapping[str, TaskRows], seed: int) -> JointSt
     tasks = [NamedRows(name, rows) for name, rows in sorted(encoded.items())]
     joint_seed = int(digest([run.root_seed, "joint", seed], 15), 16)
     return JointSteps(tasks, run.finetune.joint, run.finetune.batch_size, joint_seed)
+
+
+class Start(NamedTuple):
+    """The weights that a task starts from, by name; a task that was not among those trained together has no head."""
+
+    encoder: Mapping[str, Tensor]
+    head: Mapping[str, Tensor] | None
+
+
+def train_joint(learner: Finetuning, steps: JointSteps, setup: Setup, settings: Profile, seed: int) -> None:
+    """Train on all tasks, from the last checkpoint on, and keep the weights.
+
+    `settings` say how often a checkpoint is written. Raises Stopped if a signal came in between.
+    """
+    name, path = f"joint/seed{seed}", joint_path(setup.folder, seed)
+    place = path.with_suffix("")
+    place.mkdir(parents=True, exist_ok=True)
+    done = saved_steps(place)
+    callbacks = [
+        Bar(name.replace("/", " "), steps.total),
+        TaskCurve(name, steps.total),
+        LastCheckpoint(place, settings.checkpoint_seconds, settings.checkpoint_steps),
+    ]
+    with patient():
+        trainer(setup.profile, steps.total, callbacks, setup.tracked).fit(
+            learner,
+            StepData(steps, done, setup.profile.workers),
+            ckpt_path=place / LAST if done else None,
+            weights_only=True,
+        )
+    tensors = {f"encoder.{key}": tensor for key, tensor in learner.encoder.named_parameters()}
+    for task, head in learner.objective.heads.items():
+        tensors |= {f"head.{task}.{key}": tensor for key, tensor in head.state_dict().items()}
+    with replacing(path) as work:
+        save_file({key: tensor.detach().cpu().contiguous() for key, tensor in tensors.items()}, work)
+    (place / LAST).unlink(missing_ok=True)
+    write_sealed(path.parent.parent / ABOUT, {"steps": steps.total, "tasks": steps.describe()})
+
+
+def describe_joint(folder: Path) -> dict[str, Any]:
+    """{"joint": {"steps", "tasks": {task: {"rows", "turns", "share"}}}} of one seed, if a run has trained that."""
+    joint = read_sealed(folder / ABOUT)
+    return {} if joint is None else {"joint": joint}
+
+
+def joint_path(folder: Path, seed: int) -> Path:
+    """Where a run keeps the joint training of a fine-tuning seed."""
+    return folder / FOLDER / f"seed{seed}.safetensors"
+
+
+def is_whole(path: Path) -> bool:
+    """Whether the weights of a joint training exist and can be read."""
+    try:
+        with safe_open(path, framework="pt"):
+            return True
+    except (OSError, SafetensorError):
+        return False
+
+
+def read_start(path: Path, task: str) -> Start:
+    """The weights that a task starts from."""
+    with safe_open(path, framework="pt") as file:
+        tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 (no mapping)
+    return Start(_below("encoder.", tensors), _below(f"head.{task}.", tensors) or None)
+
+
+def _below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {key.removeprefix(prefix): tensor for key, tensor in tensors.items() if key.startswith(prefix)}
