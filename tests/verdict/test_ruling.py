@@ -277,7 +277,7 @@ def test_a_verdict_says_its_scale_its_columns_and_the_seeds_it_needs() -> None:
         == "contradicted (1 of 6 columns) at cpu scale"
     )
     assert qualify("not run", 0, 6, ()) == "not run"
-    assert qualify("undecided", 6, 6, ("a",)) == "undecided"
+    assert qualify("undecided", 6, 6, ("a",)) == "undecided (every arm is below the bag of words on a)"
 
 
 def test_where_runs_left_the_plateau_is_said_in_shares_of_their_tokens() -> None:
