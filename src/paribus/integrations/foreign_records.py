@@ -12,7 +12,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, NamedTuple
 
 from paribus.core.errors import UserError, suggest
-from paribus.integrations.column_kinds import AT, is_lower_better
+from paribus.integrations.column_kinds import AT, is_lower_better, split_words
 from paribus.integrations.numbers import fill, read_columns
 from paribus.integrations.source import BLANKS, DONE, ForeignRow, ForeignSource
 from paribus.integrations.steps import BEST, Contradiction, StepChoice, choose, find_step, list_points, read_choice
@@ -22,6 +22,11 @@ from paribus.verdict.metrics import MEAN, metric
 NO_SEED = "none"  # instead of a seed's column: the runs share no seeds
 _EXACT = 2**53  # from here on, a float does not hold every whole number
 _UNNAMED = re.compile(r"[^\w.+-]+")  # what a claim cannot hold in the name of an arm
+_SPENT = re.compile(
+    r"\b(?:steps?|epochs?|iterations?|tokens?|batch|batches|params?|parameters|flops|gpus?|hardware|device|machine"
+    r"|versions?|commit)\b"
+)
+_SHOWN_COLUMNS, _SHOWN_VALUES = 5, 3
 
 RunKey = tuple[str, int]  # arm and seed
 
@@ -105,6 +110,8 @@ def collect_runs(source: ForeignSource, options: JudgeOptions, study: str) -> Fo
         choice = choice._replace(lower=lower)
         notes.append(f"The best value of each run by {choice.column} counts: it was selected on the judged metric.")
     _require_equal_settings(groups, measured)
+    used = (*options.arm, options.seed, options.group, choice.column, *found, *options.where)
+    notes += _note_unequal(groups, [column for column in source.columns if column not in used])
     made = [_make_record(study, key, group, measured, choice, notes) for key, group in groups.items()]
     records = tuple(record for record in made if record is not None)
     columns = tuple(name for column in measured for name in choice.name_columns(column))
@@ -358,6 +365,28 @@ def _require_equal_settings(groups: Mapping[RunKey, Sequence[ForeignRow]], colum
                     if before != value:
                         cause = f"{task} has {key} {before} in {other} and {value} in {arm}"
                         raise UserError(cause, "evaluate all arms in the same way, or judge other tasks")
+
+
+def _note_unequal(groups: Mapping[RunKey, Sequence[ForeignRow]], columns: Sequence[str]) -> list[str]:
+    """What the arms spent or ran on, as far as the columns tell, if each arm has one value but not the same one."""
+    described = []
+    for column in columns:
+        if not _SPENT.search(" ".join(split_words(column))):
+            continue
+        values: dict[str, set[str]] = {}
+        for (arm, _), rows in groups.items():
+            values.setdefault(arm, set()).update(filter(None, (write_name(row.values.get(column)) for row in rows)))
+        arms: dict[str, str] = {}  # {value: the first arm that has it}
+        for arm, only in values.items():
+            if len(only) == 1:
+                arms.setdefault(next(iter(only)), arm)
+        if len(arms) > 1:
+            shown = ", ".join(f"{value} in {arm}" for value, arm in list(arms.items())[:_SHOWN_VALUES])
+            described.append(f"{column} {shown}{', ...' if len(arms) > _SHOWN_VALUES else ''}")
+    if not described:
+        return []
+    more = "; ..." if len(described) > _SHOWN_COLUMNS else ""
+    return [f"Not equal between arms: {'; '.join(described[:_SHOWN_COLUMNS])}{more}."]
 
 
 def _make_record(
