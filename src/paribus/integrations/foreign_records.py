@@ -89,30 +89,26 @@ def collect_runs(source: ForeignSource, options: JudgeOptions, study: str) -> Fo
     source = replace(source, rows=read_names(source, options, notes))
     shared = options.seed != NO_SEED or NO_SEED in source.columns
     _require_columns(source, options, shared)
-    rows = filter_rows(source, options.where)
-    kept = replace(source, rows=rows)
+    kept = replace(source, rows=filter_rows(source, options.where))
     found = find_columns(options.metrics, kept.columns, kept)
     notes += _note_parts(kept, found)
     measured = [column for column in found if column in kept.columns]
     choice = read_choice(options.step, source.columns, source.name, notes)
-    read = read_columns(rows, filter(None, (*measured, choice.column)), source, options.decimal, notes)
-    rows = [fill(row, read) for row in rows]
+    rows = _read_numbers(source, kept.rows, (*measured, choice.column), options, notes)
     if options.group is not None:
         rows, measured = split_groups(rows, options.group, measured, source.name, notes)
     groups = _group_rows(replace(source, rows=rows), options, shared, notes)
     if choice.column is None and _differ(groups.values(), measured):
         taken = (*options.arm, options.seed, options.group, *found)
         choice = StepChoice(find_step([column for column in source.columns if column not in taken], notes))
-        read = read_columns(rows, filter(None, (choice.column,)), source, options.decimal, notes)
-        groups = {key: [fill(row, read) for row in group] for key, group in groups.items()}
-    if choice.rule == BEST and not choice.at:
+        groups = {key: _read_numbers(source, of_run, (choice.column,), options, []) for key, of_run in groups.items()}
+    if choice.rule == BEST:
         lower = {name: is_lower_better(name, source, options.lower, options.higher) for name in measured}
         choice = choice._replace(lower=lower)
         notes.append(f"The best value of each run by {choice.column} counts: it was selected on the judged metric.")
     _require_equal_settings(groups, measured)
-    used = (*options.arm, options.seed, options.group, choice.column, *found, *options.where)
-    notes += _note_unequal(groups, [column for column in source.columns if column not in used])
-    made = [_make_record(study, key, group, measured, choice, notes) for key, group in groups.items()]
+    notes += _note_unequal(groups, source.columns, (*options.arm, options.seed, choice.column, *found, *options.where))
+    made = [_make_record(study, key, of_run, measured, choice, notes) for key, of_run in groups.items()]
     records = tuple(record for record in made if record is not None)
     columns = tuple(name for column in measured for name in choice.name_columns(column))
     columns += (MEAN,) * (MEAN in found)
@@ -212,6 +208,18 @@ def _note_parts(source: ForeignSource, columns: Sequence[str]) -> list[str]:
     more = f" and {len(left) - 1} more parts of groups" if len(left) > 1 else ""
     part = f"{left[0]}, a part of {source.parts[left[0]]}{more}"
     return [f"No column of their own: {part}; --metric takes the name."]
+
+
+def _read_numbers(
+    source: ForeignSource,
+    rows: Sequence[ForeignRow],
+    columns: Sequence[str | None],
+    options: JudgeOptions,
+    notes: list[str],
+) -> list[ForeignRow]:
+    """The rows with numbers in these columns. Raises UserError as `read_columns`."""
+    known = read_columns(rows, filter(None, columns), source, options.decimal, notes)
+    return [fill(row, known) for row in rows]
 
 
 def _differ(groups: Any, columns: Sequence[str]) -> bool:
@@ -367,11 +375,13 @@ def _require_equal_settings(groups: Mapping[RunKey, Sequence[ForeignRow]], colum
                         raise UserError(cause, "evaluate all arms in the same way, or judge other tasks")
 
 
-def _note_unequal(groups: Mapping[RunKey, Sequence[ForeignRow]], columns: Sequence[str]) -> list[str]:
+def _note_unequal(
+    groups: Mapping[RunKey, Sequence[ForeignRow]], columns: Sequence[str], used: Sequence[str | None]
+) -> list[str]:
     """What the arms spent or ran on, as far as the columns tell, if each arm has one value but not the same one."""
     described = []
     for column in columns:
-        if not _SPENT.search(" ".join(split_words(column))):
+        if column in used or not _SPENT.search(" ".join(split_words(column))):
             continue
         values: dict[str, set[str]] = {}
         for (arm, _), rows in groups.items():
