@@ -48,7 +48,7 @@ def damage(content: bytes) -> bytes:
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("runs.csv", "arm,seed,acc\nbäse,0,1\n".encode("latin-1"), r"runs\.csv is not a text in UTF-8 \(line 2\): .*iconv"),
+        ("runs.csv", "arm,seed,acc\nbäse,0,1\n".encode("latin-1"), r"is not a text in UTF-8 \(line 2\): .*iconv"),
         ("runs.csv", TEXT.encode("utf-16-le"), r"runs\.csv is not a text in UTF-8 \(line 1\)"),
         ("runs.csv.gz", damage(gzip.compress(TEXT.encode())), r"runs\.csv\.gz is damaged or not packed by gzip"),
         ("runs.csv.gz", gzip.compress(TEXT.encode())[:-9], r"runs\.csv\.gz is damaged or not packed by gzip"),

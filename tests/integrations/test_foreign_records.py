@@ -89,7 +89,8 @@ def test_a_run_that_diverged_has_its_value_and_one_without_a_number_has_none(tmp
 
 LOG = (
     "arm,seed,epoch,step,loss,acc",
-    "base,0,0,9,2.0,", "base,0,0,9,,0.5", "base,0,1,19,1.0,", "base,0,1,19,,0.7", "base,0,2,29,,0.6", "base,0,2,34,0.9,",
+    "base,0,0,9,2.0,", "base,0,0,9,,0.5", "base,0,1,19,1.0,", "base,0,1,19,,0.7",
+    "base,0,2,29,,0.6", "base,0,2,34,0.9,",
 )  # fmt: skip
 
 

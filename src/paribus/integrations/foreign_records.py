@@ -94,14 +94,16 @@ def collect_runs(source: ForeignSource, options: JudgeOptions, study: str) -> Fo
     notes += _note_parts(kept, found)
     measured = [column for column in found if column in kept.columns]
     choice = read_choice(options.step, source.columns, source.name, notes)
-    rows = _read_numbers(source, kept.rows, (*measured, choice.column), options, notes)
+    numbers = read_columns(kept.rows, filter(None, (*measured, choice.column)), source, options.decimal, notes)
+    rows = [fill(row, numbers) for row in kept.rows]
     if options.group is not None:
         rows, measured = split_groups(rows, options.group, measured, source.name, notes)
     groups = _group_rows(replace(source, rows=rows), options, shared, notes)
     if choice.column is None and _differ(groups.values(), measured):
         taken = (*options.arm, options.seed, options.group, *found)
         choice = StepChoice(find_step([column for column in source.columns if column not in taken], notes))
-        groups = {key: _read_numbers(source, of_run, (choice.column,), options, []) for key, of_run in groups.items()}
+        steps = read_columns(kept.rows, filter(None, (choice.column,)), source, options.decimal, notes)
+        groups = {key: [fill(row, steps) for row in of_run] for key, of_run in groups.items()}
     if choice.rule == BEST:
         lower = {name: is_lower_better(name, source, options.lower, options.higher) for name in measured}
         choice = choice._replace(lower=lower)
@@ -208,18 +210,6 @@ def _note_parts(source: ForeignSource, columns: Sequence[str]) -> list[str]:
     more = f" and {len(left) - 1} more parts of groups" if len(left) > 1 else ""
     part = f"{left[0]}, a part of {source.parts[left[0]]}{more}"
     return [f"No column of their own: {part}; --metric takes the name."]
-
-
-def _read_numbers(
-    source: ForeignSource,
-    rows: Sequence[ForeignRow],
-    columns: Sequence[str | None],
-    options: JudgeOptions,
-    notes: list[str],
-) -> list[ForeignRow]:
-    """The rows with numbers in these columns. Raises UserError as `read_columns`."""
-    known = read_columns(rows, filter(None, columns), source, options.decimal, notes)
-    return [fill(row, known) for row in rows]
 
 
 def _differ(groups: Any, columns: Sequence[str]) -> bool:

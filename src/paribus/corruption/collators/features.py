@@ -321,10 +321,9 @@ def _unpad(feature: Features) -> Features:
         return feature
     real_L = np.asarray(mask, np.bool_)
     columns = {name: feature[name] for name in feature if name != "attention_mask"}
-    lengths = {name: np.shape(value) for name, value in columns.items() if not isinstance(value, str)}
-    return columns | {
-        name: np.asarray(columns[name])[real_L] for name, shape in lengths.items() if shape == real_L.shape
-    }
+    shapes = {name: np.shape(value) for name, value in columns.items() if not isinstance(value, str)}
+    per_token = [name for name, shape in shapes.items() if name in _PER_TOKEN or shape == real_L.shape]
+    return columns | {name: np.asarray(columns[name])[real_L] for name in per_token}
 
 
 def _attend(arrays: Mapping[str, Any]) -> Ints:
