@@ -148,6 +148,9 @@ def test_different_numbers_at_the_same_step_contradict_each_other(tmp_path: Path
     runs = collect(csv(tmp_path, *rows))
     assert list_values(runs) == [("warm", 0, 0.5)]
     assert "base/seed0 is left out: its rows differ in acc (line 3, line 4) of the same step." in runs.notes
+    named = ["arm,seed,run,step,acc", "base,0,x,1,0.1", "base,0,y,2,0.2", "warm,0,z,2,0.5"]
+    runs = collect(csv(tmp_path, *named), step="last")
+    assert "base/seed0 is left out: its rows differ in acc (line 2, line 3) of the runs x and y." in runs.notes
 
 
 def test_the_values_of_a_group_are_judged_apart(tmp_path: Path) -> None:

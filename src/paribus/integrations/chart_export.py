@@ -29,7 +29,7 @@ def read_chart(header: Sequence[str], rows: Sequence[ForeignRow]) -> tuple[list[
             if str(row.values[column]).strip(BLANKS):
                 name, _, metric = column.rpartition(_BETWEEN)
                 values = {header[0]: row.values[header[0]], "name": name, metric: row.values[column]}
-                points.append(ForeignRow(f"{row.place} ({name})", values, name))
+                points.append(ForeignRow(f"{row.place} ({name})", values, name, aliases=(name,)))
     averaged = [c for c in runs if any(row.values[c + _LOW] != row.values[c + _HIGH] for row in rows)]
     if not averaged:
         return points, ()

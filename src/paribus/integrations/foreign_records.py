@@ -99,7 +99,7 @@ def collect_runs(source: ForeignSource, options: JudgeOptions, study: str) -> Fo
     if options.group is not None:
         rows, measured = split_groups(rows, options.group, measured, source.name, notes)
     groups = _group_rows(replace(source, rows=rows), options, shared, notes)
-    if choice.column is None and _differ(groups.values(), measured):
+    if choice.column is None and not source.whole and _differ(groups.values(), measured):
         taken = (*options.arm, options.seed, options.group, *found)
         choice = StepChoice(find_step([column for column in source.columns if column not in taken], notes))
         steps = read_columns(kept.rows, filter(None, (choice.column,)), source, options.decimal, notes)
@@ -281,7 +281,7 @@ def _group_rows(
             continue
         arm = tuple(cells[: len(options.arm)])
         raw[tuple(_keep_blanks(row.values[column]) for column in options.arm)] = name_arm("+".join(arm))
-        run = cells[-1] if shared else _identify(row, source, options)
+        run = cells[-1] if shared else _identify(row, arm, source, options)
         named.setdefault((arm, run), []).append(row)
     if not named:
         empty = [column for column in keys if column in always] or keys
@@ -302,13 +302,16 @@ def _keep_blanks(cell: object) -> str:
     return cell if isinstance(cell, str) else write_name(cell)
 
 
-def _identify(row: ForeignRow, source: ForeignSource, options: JudgeOptions) -> str:
+def _identify(row: ForeignRow, arm: Sequence[str], source: ForeignSource, options: JudgeOptions) -> str:
     """What tells a row's run from the others if the runs have no seeds: its name, or else the row itself."""
-    if not row.name and options.step is not None:
-        raise UserError(
-            f"{source.name} does not tell which rows are one run", "with --step, --seed none needs a column 'name'"
-        )
-    return row.name or row.place
+    if source.whole:
+        return row.place
+    if row.aliases or (row.name and row.name not in arm):
+        return row.aliases[0] if row.aliases else row.name
+    if options.step is not None:
+        mend = "with --step, --seed none needs a column 'name'"
+        raise UserError(f"{source.name} does not tell which rows are one run", mend)
+    return row.place
 
 
 def _number_seeds(runs: Sequence[tuple[tuple[str, ...], str]], notes: list[str]) -> dict[str, int]:
@@ -412,8 +415,7 @@ def _make_record(
         try:
             metrics |= choose(points, choice, column)
         except Contradiction as places:
-            mend = "; with --step the last one counts" if choice.column is None else f" of the same {choice.column}"
-            notes.append(f"{label} is left out: its rows differ in {column} ({places}){mend}.")
+            notes.append(f"{label} is left out: its rows differ in {column} {places}.")
             return None
         most = max(most, len(points))
         where = f"has no number at {choice.column} {' or '.join(choice.at)}" if choice.at else "is not a number"

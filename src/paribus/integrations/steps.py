@@ -33,15 +33,16 @@ class StepChoice(NamedTuple):
 
 
 class Point(NamedTuple):
-    """A number of a metric; `step`: None if its row has none."""
+    """A number of a metric; `step`: None if its row has none; `run`: the name of the run, if the row has one."""
 
     step: float | None
     number: float
     place: str
+    run: str = ""
 
 
 class Contradiction(Exception):
-    """Different numbers of a metric at the same step; the argument lists where they are."""
+    """Different numbers of a metric at the same step, or of several runs; the argument says where they are."""
 
 
 def read_choice(text: str | None, known: Sequence[str], source: str, notes: list[str]) -> StepChoice:
@@ -83,8 +84,8 @@ def find_step(known: Sequence[str], notes: list[str]) -> str | None:
 
 def list_points(rows: Sequence[ForeignRow], column: str, step: str | None) -> list[Point]:
     """The numbers of a column; cells without one are left out."""
-    numbers = ((row.values.get(step) if step else None, row.values.get(column), row.place) for row in rows)
-    return [Point(at, number, place) for at, number, place in numbers if number is not None]
+    numbers = ((row.values.get(step) if step else None, row.values.get(column), row) for row in rows)
+    return [Point(at, number, row.place, row.name) for at, number, row in numbers if number is not None]
 
 
 def choose(points: Sequence[Point], choice: StepChoice, column: str) -> dict[str, float]:
@@ -92,19 +93,25 @@ def choose(points: Sequence[Point], choice: StepChoice, column: str) -> dict[str
     at_steps = [point for point in points if point.step is not None] or list(points)
     if not at_steps:
         return {}
+    runs = dict.fromkeys(point.run for point in points)
+    if len(runs) > 1:
+        return {column: _agree(points, f" of the runs {' and '.join(runs)}")}
+    same = f" of the same {choice.column}" if choice.column else "; with --step the last one counts"
     if choice.at:
-        there = {name: [p for p in points if p.step == float(at)]
-                 for name, at in zip(choice.name_columns(column), choice.at, strict=True)}  # fmt: skip
-        return {name: _agree(same) for name, same in there.items() if same}
+        numbers = {}
+        for name, at in zip(choice.name_columns(column), choice.at, strict=True):
+            if there := [point for point in points if point.step == float(at)]:
+                numbers[name] = _agree(there, same)
+        return numbers
     if choice.rule == BEST:
         finite = [point.number for point in at_steps if math.isfinite(point.number)]
         best = min if choice.lower[column] else max
         return {column: best(finite) if finite else at_steps[-1].number}
     last = max((point.step for point in at_steps if point.step is not None), default=None)
-    return {column: _agree([point for point in at_steps if point.step == last])}
+    return {column: _agree([point for point in at_steps if point.step == last], same)}
 
 
-def _agree(points: Sequence[Point]) -> float:
+def _agree(points: Sequence[Point], what: str) -> float:
     if len({repr(point.number) for point in points}) > 1:
-        raise Contradiction(", ".join(dict.fromkeys(point.place for point in points)))
+        raise Contradiction(f"({', '.join(dict.fromkeys(point.place for point in points))}){what}")
     return points[0].number
