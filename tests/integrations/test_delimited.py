@@ -53,6 +53,7 @@ def damage(content: bytes) -> bytes:
         ("runs.csv.gz", damage(gzip.compress(TEXT.encode())), r"runs\.csv\.gz is damaged or not packed by gzip"),
         ("runs.csv.gz", gzip.compress(TEXT.encode())[:-9], r"runs\.csv\.gz is damaged or not packed by gzip"),
         ("runs.csv", TEXT.replace("acc\n", "acc,\n").replace("0.81\n", "0.81,7\n"), "has 4 cells for 3 columns"),
+        ("runs.csv", TEXT + '"warm,2,0.8\n', r"line 6 of .*runs\.csv is not CSV \(unexpected end of data\)"),
         ("runs.json", '[{"arm": 1}, 2]', r"row 2 of .*runs\.json is not a JSON object"),
         ("runs.jsonl", "[" * 100_000, r"line 1 of .*runs\.jsonl is not JSON"),
     ],

@@ -187,6 +187,14 @@ def test_a_chart_of_wandb_has_a_run_per_column(tmp_path: Path) -> None:
     assert own.arms == ("base-s0", "base-s1", "warm_-_up-s0")
 
 
+def test_a_chart_over_time_or_without_extremes_is_read(tmp_path: Path) -> None:
+    header = ["base-s0 - val_acc", "base-s0 - val_acc__MIN", "base-s0 - val_acc__MAX"]
+    text = ",".join(["Relative Time (Process)", *header]) + "\n1,0.5,0.5,0.5\n2,0.6,0.6,0.6\n"
+    assert list_values(collect(write(tmp_path / "a.csv", text), **options()), "val_acc") == [("base", 0, 0.6)]
+    text = "Step,base-s0 - val_acc\n1,0.5\n2,0.6\n"
+    assert list_values(collect(write(tmp_path / "b.csv", text), **options()), "val_acc") == [("base", 0, 0.6)]
+
+
 def test_a_chart_of_groups_says_that_its_values_are_means(tmp_path: Path) -> None:
     text = '"Step","arm: base - acc","arm: base - acc__MIN","arm: base - acc__MAX"\n1,0.5,0.4,0.6\n'
     runs = collect(write(tmp_path / "chart.csv", text), arm=("name",), seed="none")

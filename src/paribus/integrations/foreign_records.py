@@ -93,7 +93,7 @@ def collect_runs(source: ForeignSource, options: JudgeOptions, study: str) -> Fo
     found = find_columns(options.metrics, kept.columns, kept)
     notes += _note_parts(kept, found)
     measured = [column for column in found if column in kept.columns]
-    choice = read_choice(options.step, source.columns, source.name, notes)
+    choice = read_choice(options.step, source, notes)
     numbers = read_columns(kept.rows, filter(None, (*measured, choice.column)), source, options.decimal, notes)
     rows = [fill(row, numbers) for row in kept.rows]
     if options.group is not None:
@@ -101,7 +101,7 @@ def collect_runs(source: ForeignSource, options: JudgeOptions, study: str) -> Fo
     groups = _group_rows(replace(source, rows=rows), options, shared, notes)
     if choice.column is None and not source.whole and _differ(groups.values(), measured):
         taken = (*options.arm, options.seed, options.group, *found)
-        choice = StepChoice(find_step([column for column in source.columns if column not in taken], notes))
+        choice = StepChoice(find_step(source, taken, notes))
         steps = read_columns(kept.rows, filter(None, (choice.column,)), source, options.decimal, notes)
         groups = {key: [fill(row, steps) for row in of_run] for key, of_run in groups.items()}
     if choice.rule == BEST:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from paribus.core.errors import UserError, suggest
 from paribus.integrations.column_kinds import AT
-from paribus.integrations.source import ForeignRow
+from paribus.integrations.source import ForeignRow, ForeignSource
 
 LAST, BEST = "last", "best"
 STEPS = ("step", "global_step", "_step", "Step", "trainer/global_step", "epoch")  # the likeliest first
@@ -45,11 +45,12 @@ class Contradiction(Exception):
     """Different numbers of a metric at the same step, or of several runs; the argument says where they are."""
 
 
-def read_choice(text: str | None, known: Sequence[str], source: str, notes: list[str]) -> StepChoice:
+def read_choice(text: str | None, source: ForeignSource, notes: list[str]) -> StepChoice:
     """What `--step` asks for: COLUMN, last, best, N[,N], or COLUMN=one of these. A column of the source comes first.
 
     Raises UserError for anything else, and if no column looks like that of the step.
     """
+    known = source.columns
     if text is None:
         return StepChoice(None)
     if text in known:
@@ -59,24 +60,25 @@ def read_choice(text: str | None, known: Sequence[str], source: str, notes: list
     named, equals, rule = text.rpartition("=")
     if equals and named not in known:
         mend = f"--step COLUMN={rule} names another one; {suggest(named, known)}"
-        raise UserError(f"{source} has no column '{named}'", mend)
+        raise UserError(f"{source.name} has no column '{named}'", mend)
     at = tuple(rule.split(",")) if _AT_STEPS.fullmatch(rule) else ()
     if not at and rule not in (LAST, BEST):
         if equals:
             raise UserError(f"--step {text} is not valid", f"write {named}={LAST}, {named}={BEST} or {named}=1000")
         mend = f"--step COLUMN names another one, --step {LAST}, {BEST} or 1000 finds it; {suggest(text, known)}"
-        raise UserError(f"{source} has no column '{text}'", mend)
+        raise UserError(f"{source.name} has no column '{text}'", mend)
     if len(set(at)) < len(at):
         raise UserError(f"--step {text} names a step twice", "name it once")
-    column = named or find_step(known, notes)
+    column = named or find_step(source, (), notes)
     if column is None:
-        raise UserError(f"{source} has no column of steps ({', '.join(STEPS)})", f"write --step COLUMN={rule}")
+        raise UserError(f"{source.name} has no column of steps ({', '.join(STEPS)})", f"write --step COLUMN={rule}")
     return StepChoice(column, BEST if rule == BEST else LAST, at)
 
 
-def find_step(known: Sequence[str], notes: list[str]) -> str | None:
-    """The column of the step, with a note; None if no column is named like one."""
-    column = next((name for name in STEPS if name in known), None)
+def find_step(source: ForeignSource, taken: Sequence[str | None], notes: list[str]) -> str | None:
+    """The column of the step, with a note; None if no column is named like one, but for those that are taken."""
+    likely = (source.step, *STEPS)
+    column = next((name for name in likely if name in source.columns and name not in taken), None)
     if column is not None:
         notes.append(f"Steps are read from the column {column} (--step COLUMN=last names another and its last row).")
     return column
