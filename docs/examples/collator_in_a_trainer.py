@@ -5,7 +5,15 @@ from pathlib import Path
 
 from tokenizers import BertWordPieceTokenizer
 from torch.utils.data import DataLoader
-from transformers import BertConfig, BertForMaskedLM, PreTrainedTokenizerFast, Trainer, TrainingArguments
+from transformers import (
+    AutoModelForMaskedLM,
+    AutoTokenizer,
+    BertConfig,
+    BertForMaskedLM,
+    PreTrainedTokenizerFast,
+    Trainer,
+    TrainingArguments,
+)
 
 import paribus
 
@@ -24,12 +32,29 @@ config = BertConfig(
     vocab_size=len(tokenizer), hidden_size=32, num_hidden_layers=1, num_attention_heads=2, intermediate_size=64
 )
 arguments = TrainingArguments(
-    "out", num_train_epochs=2, per_device_train_batch_size=8, report_to="none", save_strategy="no", use_cpu=True
+    "out",
+    num_train_epochs=2,
+    per_device_train_batch_size=8,
+    eval_strategy="epoch",
+    save_strategy="epoch",
+    report_to="none",
+    use_cpu=True,
 )
 trainer = Trainer(
-    BertForMaskedLM(config), arguments, train_dataset=data, data_collator=collator, callbacks=[collator.follow()]
+    BertForMaskedLM(config),
+    arguments,
+    train_dataset=data,
+    eval_dataset=data[:16],
+    data_collator=collator,
+    callbacks=[collator.follow()],
 )
 print("loss", trainer.train().training_loss)
+
+# %% A checkpoint holds the model and its tokenizer; evaluated with masks that never change
+last = sorted(Path("out").glob("checkpoint-*"), key=lambda path: int(path.name.rpartition("-")[2]))[-1]
+model, tokenizer = AutoModelForMaskedLM.from_pretrained(last), AutoTokenizer.from_pretrained(last)
+fixed = paribus.collators.mask_spans(tokenizer, rate=0.15, seed=1, masks="static")
+print("loaded", Trainer(model, arguments, eval_dataset=data[:16], data_collator=fixed).evaluate()["eval_loss"])
 
 # %% In a loop of your own
 collator = paribus.collators.mask_whole_words(tokenizer, rate=0.15, seed=0, masks=10)  # ten masks in turn

@@ -132,7 +132,10 @@ def test_train_shows_the_groups_and_where_every_key_is(capsys: pytest.CaptureFix
         (["--version=3"], "Option '--version' does not take a value: see `paribus --help`"),
         (["power", "--sd"], "power: Option '--sd' requires an argument: for example, paribus power --sd 0.8"),
         (["table", "roberta_table1", "--check=1"], "table: Option '--check' does not take a value: for example"),
-        (["run", "roberta_tabel1"], "unknown sweep 'roberta_tabel1': did you mean roberta_table1?"),
+        (
+            ["run", "roberta_tabel1"],
+            "unknown sweep 'roberta_tabel1', neither in ./sweeps nor packaged: did you mean roberta_table1?",
+        ),
         (["run", "roberta_table1", "sedes=0"], "run has no option 'sedes=': did you mean seeds=?"),
         (["run", "roberta_table1", "run_dir=x"], "run has no option 'run_dir=': write runs="),
         (["run", "optuna_lr", "seeds=1"], "seeds= does not apply to the search optuna_lr"),

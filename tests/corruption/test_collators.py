@@ -228,6 +228,43 @@ def test_padding_changes_no_mask(make: Any) -> None:
         assert all(torch.equal(found[name], plain[name]) for name in plain)
 
 
+def test_further_columns_of_numbers_are_part_of_the_batch() -> None:
+    fast = tokenizer("wordpiece")
+    ids = fast(SENTENCES[0])["input_ids"]
+    places = [*range(len(ids)), 0, 0]
+    feature = {"input_ids": [*ids, 0, 0], "attention_mask": [1] * len(ids) + [0, 0], "position_ids": places}
+    more = {"next_sentence_label": 1, "weight": 0.5}
+    batch = collators.mask_tokens(fast, masks="static")([{**feature, **more}, {**feature, **more}])
+    assert batch["position_ids"].shape == batch["input_ids"].shape
+    assert batch["position_ids"][1].tolist() == places[: len(ids)] + [0] * (batch["input_ids"].shape[1] - len(ids))
+    assert (batch["next_sentence_label"].tolist(), batch["weight"].tolist()) == ([1, 1], [0.5, 0.5])
+    assert batch["weight"].dtype == torch.float32
+    written = collators.corrupt_spans(fast, masks="static")([{"input_ids": ids, **more}])
+    assert written["next_sentence_label"].tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("make", "more", "message"),
+    [
+        (
+            collators.mask_tokens,
+            {"labels": [1, 2]},
+            r"have labels, which the masks replace: remove_columns\('labels'\)",
+        ),
+        (collators.mask_tokens, {"text": "a b"}, "have text, which is not one number per example or token"),
+        (collators.mask_tokens, {"boxes": [1, 2, 3]}, "have boxes, which is not one number per example or token"),
+        (collators.corrupt_spans, {"position_ids": [0, 1]}, "have position_ids, which is not one number per example:"),
+    ],
+)
+def test_columns_that_no_batch_can_have_are_refused_by_name(make: Any, more: dict[str, Any], message: str) -> None:
+    fast = tokenizer("wordpiece")
+    feature = {"input_ids": fast(SENTENCES[0])["input_ids"]}
+    with pytest.raises(UserError, match=message):
+        make(fast, masks="static")([{**feature, **more}])
+    with pytest.raises(UserError, match=r"only some examples have \w+|have labels"):
+        make(fast, masks="static")([{**feature, **more}, feature])
+
+
 def test_what_cannot_work_is_refused_with_what_to_do() -> None:
     fast = tokenizer("wordpiece")
     feature = {"input_ids": fast(SENTENCES[0])["input_ids"]}

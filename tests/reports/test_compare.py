@@ -15,7 +15,7 @@ from paribus.commands.cli import main
 from paribus.commands.compare import ID
 from paribus.core.errors import UserError
 from paribus.core.files import write_sealed
-from paribus.reports.compare import _KEYS, Comparison, compare_runs
+from paribus.reports.compare import _KEYS, Comparison, FileOptions, compare_runs
 from paribus.runs.gold import Gold, write_gold
 
 RNG = np.random.default_rng(0)
@@ -133,6 +133,55 @@ def test_a_value_too_large_to_square_is_left_out_and_counted(tmp_path: Path) -> 
     assert "acc: 1 examples are left out, since only one of the two has a number." in found.notes
     with pytest.raises(UserError, match="have no column of numbers in common"):
         compare_runs(samples(tmp_path, "c.jsonl", huge[:1]), first)
+
+
+def filtered(folder: Path, name: str, right: dict[str, list[int]]) -> str:
+    """Samples of lm-eval with a row for each example and filter."""
+    rows = (
+        {"doc_id": at, "filter": kind, "metrics": ["exact_match"], "doc_hash": f"h{at}", "exact_match": float(value)}
+        for kind, values in right.items()
+        for at, value in enumerate(values)
+    )
+    folder.mkdir(exist_ok=True)
+    path = folder / name
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return str(path)
+
+
+def test_each_filter_of_lm_eval_is_a_column(tmp_path: Path) -> None:
+    first = filtered(tmp_path, "a.jsonl", {"strict-match": [0, 1, 0, 0], "flexible-extract": [1, 1, 1, 0]})
+    second = filtered(tmp_path, "b.jsonl", {"strict-match": [1, 1, 1, 0], "flexible-extract": [0, 0, 1, 0]})
+    strict, flexible = compare_runs(first, second).rows
+    assert (strict.column, strict.difference) == ("exact_match@strict-match", -0.5)
+    assert (flexible.column, flexible.difference) == ("exact_match@flexible-extract", 0.5)
+    (one,) = compare_runs(first, second, ["exact_match@strict-match"]).rows
+    assert one.difference == -0.5
+    (chosen,) = compare_runs(first, second, ["exact_match"], FileOptions(where={"filter": "flexible-extract"})).rows
+    assert chosen.difference == 0.5
+    with pytest.raises(UserError, match="write exact_match@strict-match or exact_match@flexible-extract"):
+        compare_runs(first, second, ["exact_match"])
+
+
+def test_a_folder_of_samples_has_the_columns_of_all_tasks(tmp_path: Path) -> None:
+    time = "2026-11-01T10-00-00.123"
+    for model, shots in (("a", 5), ("b", 5), ("c", 0)):
+        for task in ("gsm8k", "piqa"):
+            filtered(tmp_path / model, f"samples_{task}_{time}.jsonl", {"none": [1, 0, int(model == "a"), 0]})
+        found = {"results": {"gsm8k": {"exact_match,none": 0.5}}, "n-shot": {"gsm8k": shots}}
+        (tmp_path / model / f"results_{time}.json").write_text(json.dumps(found))
+    rows = compare_runs(str(tmp_path / "a"), str(tmp_path / "b")).rows
+    assert {row.column: row.difference for row in rows} == {"gsm8k/exact_match": 0.25, "piqa/exact_match": 0.25}
+    with pytest.raises(UserError, match=r"gsm8k/exact_match has num_fewshot 5 in .*a and 0 in .*c: evaluate both"):
+        compare_runs(str(tmp_path / "a"), str(tmp_path / "c"))
+
+
+def test_the_decimal_marks_of_a_file_are_inferred_or_refused(tmp_path: Path) -> None:
+    for name, values in (("a", ("1,125", "1,250", "1,500")), ("b", ("1,375", "1,250", "1,125"))):
+        (tmp_path / f"{name}.tsv").write_text("id\tscore\n" + "".join(f"{at}\t{v}\n" for at, v in enumerate(values)))
+    files = str(tmp_path / "a.tsv"), str(tmp_path / "b.tsv")
+    with pytest.raises(UserError, match="score of a can be read in two ways"):
+        compare_runs(*files)
+    assert compare_runs(*files, options=FileOptions(decimal=",")).rows[0].first == pytest.approx(3.875 / 3)
 
 
 def test_what_cannot_be_compared_is_named(tmp_path: Path) -> None:

@@ -165,6 +165,40 @@ def test_a_margin_on_error_rates_is_in_points_and_one_on_losses_in_their_own_uni
         assert table.claims[0].contrasts[0].margin == size
 
 
+def test_fractions_beside_percents_are_refused_with_both_arms(tmp_path: Path) -> None:
+    rows = ["base,0,0.80,0.5", "base,1,0.81,0.6", "warm,0,83,2", "warm,1,84,3"]
+    with pytest.raises(UserError, match=r"acc is 0\.81 in base and 83 in warm: write it as fractions in all arms"):
+        judge_csv(tmp_path, "arm,seed,acc,reward", *rows)
+    judge_csv(tmp_path, "arm,seed,acc,reward", *rows, metrics=("reward",))
+    with pytest.raises(UserError, match=r"score is 0\.81 in base and 83 in warm"):
+        judge_csv(tmp_path, "arm,seed,score,reward", *rows, metrics=("score",))
+
+
+def test_a_margin_in_points_is_about_the_columns_in_points(tmp_path: Path) -> None:
+    rows = ["base,0,0.80,2.5", "base,1,0.81,2.4", "warm,0,0.85,2.5", "warm,1,0.86,2.4"]
+    asked_for = {
+        "metrics": ("acc", "val_loss"),
+        "claims": ("warm > base, margin 0.5 points", "warm > base on val_loss"),
+    }
+    table = judge_csv(tmp_path, "arm,seed,acc,val_loss", *rows, **asked_for).table
+    assert [[row.column for row in claim.contrasts] for claim in table.claims] == [["acc"], ["val_loss"]]
+    note = (
+        "warm > base, margin 0.5 points: not about val_loss, which the margin does not fit (`on COLUMN` names columns)."
+    )
+    assert note in table.notes
+    (claim,) = judge_csv(
+        tmp_path, "arm,seed,acc,val_loss", *rows, **{**asked_for, "claims": ("warm > base, margin 0.1 nats",)}
+    ).table.claims
+    assert [row.column for row in claim.contrasts] == ["val_loss"]
+
+
+def test_runs_without_shared_seeds_are_not_missing_any(tmp_path: Path) -> None:
+    table = judge_csv(tmp_path, "arm,acc", "base,0.80", "base,0.81", "warm,0.85", seed="none").table
+    assert [arm.n for arm in table.arms] == [2, 1]
+    assert not any("no record of seed" in note for note in table.notes)
+    assert "The runs share no seeds: the arms are compared by all their runs." in table.notes
+
+
 def test_a_mean_is_in_points_whatever_else_is_judged(tmp_path: Path) -> None:
     lines = ["arm,seed,a/acc,a/wer,score", "base,0,0.76,0.1,76", "base,1,0.75,0.1,75", "warm,0,0.78,0.2,78"]
     metrics = ("acc", "wer", "score", "mean")
@@ -223,7 +257,7 @@ def test_seeds_that_are_words_are_numbered_and_said(tmp_path: Path) -> None:
     ("changes", "message"),
     [
         ({"metrics": ("acuracy",)}, "has no column 'acuracy': did you mean acc"),
-        ({"seed": "run"}, "has no column 'run': name it with --seed COLUMN, or write --seed none if the runs share"),
+        ({"seed": "run"}, "has no column 'run': name it with --seed COLUMN, or write --seed none"),
         ({"arm": ("model",)}, "has no column 'model': --arm COLUMN names another one"),
         ({"baseline": "bse"}, "'bse' is not an arm: did you mean base"),
         ({"claims": ("warm > cold",)}, "names the unknown arm 'cold'"),

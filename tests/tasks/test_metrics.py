@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from scipy import stats
 from sklearn import metrics as reference
 
 from paribus.core.errors import UserError
-from paribus.tasks.metrics import METRICS, TEXT_METRICS, score_labels, score_texts
+from paribus.tasks.metrics import METRICS, TEXT_METRICS, score_labels, score_texts, split_words
 
 RANDOM = np.random.default_rng(7)
 BLEU = [
@@ -101,6 +102,26 @@ def test_values_by_hand() -> None:
 def test_nothing_written_is_worth_nothing() -> None:
     scores = score_texts(TEXT_METRICS, [""], ["some text to be written"])
     assert scores == dict.fromkeys(TEXT_METRICS, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("written", "target", "rouge1"),
+    [
+        ("Кошка сидит на ковре", "кошка спит на ковре", 3 / 4),
+        ("猫坐在垫子上", "猫睡在垫子上", 5 / 6),
+        ("हिन्दी में लिखा", "हिन्दी में पढ़ा", 2 / 3),
+        ("cafe\u0301 noir", "caf\u00e9 blanc", 1 / 2),
+        ("قطة على السجادة", "قطة على السجادة", 1.0),
+    ],
+)
+def test_rouge_knows_the_words_of_all_scripts(written: str, target: str, rouge1: float) -> None:
+    assert score_texts(("rouge1",), [written], [target])["rouge1"] == pytest.approx(rouge1)
+    assert score_texts(("rouge1", "rougeL"), [target], [target]) == {"rouge1": 1.0, "rougeL": 1.0}
+
+
+def test_the_words_of_ascii_are_those_of_rouge_score() -> None:
+    text = "".join(map(chr, range(128))) + " It's 3.5_x-ray, A/B\tc"
+    assert split_words(text) == re.findall("[a-z0-9]+", text.lower())
 
 
 def test_rouge_is_torchmetrics_own_without_stems() -> None:

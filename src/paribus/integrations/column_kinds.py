@@ -48,9 +48,13 @@ def is_share(column: str) -> bool:
 
 
 def _find_last_word(column: str) -> re.Match[str] | None:
-    words = " ".join(word.lower() for word in _WORD.findall(column))
-    *_, last = (None, *_KINDS.finditer(words))
+    *_, last = (None, *_KINDS.finditer(" ".join(split_words(column))))
     return last
+
+
+def split_words(column: str) -> list[str]:
+    """The words of a name in small letters: `val`, `mse` and `loss` of `val_MSELoss`."""
+    return [word.lower() for word in _WORD.findall(column)]
 
 
 def list_names(column: str) -> tuple[str, ...]:

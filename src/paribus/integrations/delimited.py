@@ -87,13 +87,13 @@ def _read_csv(name: str, study: str, text: str) -> ForeignSource:
     decimal = "." if delimiter == "," else None
     if is_chart(header):
         rows, notes = read_chart(header, rows)
-        return ForeignSource(study, rows, decimal=decimal, notes=notes)
+        return ForeignSource(study, rows, decimal=decimal, step=header[0], notes=notes)
     return ForeignSource(study, rows, decimal=decimal)
 
 
 def _split_lines(name: str, text: str, delimiter: str) -> Iterator[tuple[str, list[str]]]:
     """(where it is, its cells) of each line that is not empty. A quoted cell may hold line ends."""
-    lines = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+    lines = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     try:
         for cells in lines:
             if any(cell.strip(BLANKS) for cell in cells):

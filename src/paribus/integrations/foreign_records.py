@@ -12,7 +12,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, NamedTuple
 
 from paribus.core.errors import UserError, suggest
-from paribus.integrations.column_kinds import AT, is_lower_better
+from paribus.integrations.column_kinds import AT, is_lower_better, split_words
 from paribus.integrations.numbers import fill, read_columns
 from paribus.integrations.source import BLANKS, DONE, ForeignRow, ForeignSource
 from paribus.integrations.steps import BEST, Contradiction, StepChoice, choose, find_step, list_points, read_choice
@@ -22,6 +22,11 @@ from paribus.verdict.metrics import MEAN, metric
 NO_SEED = "none"  # instead of a seed's column: the runs share no seeds
 _EXACT = 2**53  # from here on, a float does not hold every whole number
 _UNNAMED = re.compile(r"[^\w.+-]+")  # what a claim cannot hold in the name of an arm
+_SPENT = re.compile(
+    r"\b(?:steps?|epochs?|iterations?|tokens?|batch|batches|params?|parameters|flops|gpus?|hardware|device|machine"
+    r"|versions?|commit)\b"
+)
+_SHOWN_COLUMNS, _SHOWN_VALUES = 5, 3
 
 RunKey = tuple[str, int]  # arm and seed
 
@@ -84,28 +89,28 @@ def collect_runs(source: ForeignSource, options: JudgeOptions, study: str) -> Fo
     source = replace(source, rows=read_names(source, options, notes))
     shared = options.seed != NO_SEED or NO_SEED in source.columns
     _require_columns(source, options, shared)
-    rows = filter_rows(source, options.where)
-    kept = replace(source, rows=rows)
+    kept = replace(source, rows=filter_rows(source, options.where))
     found = find_columns(options.metrics, kept.columns, kept)
     notes += _note_parts(kept, found)
     measured = [column for column in found if column in kept.columns]
-    choice = read_choice(options.step, source.columns, source.name, notes)
-    read = read_columns(rows, filter(None, (*measured, choice.column)), source, options.decimal, notes)
-    rows = [fill(row, read) for row in rows]
+    choice = read_choice(options.step, source, notes)
+    numbers = read_columns(kept.rows, filter(None, (*measured, choice.column)), source, options.decimal, notes)
+    rows = [fill(row, numbers) for row in kept.rows]
     if options.group is not None:
         rows, measured = split_groups(rows, options.group, measured, source.name, notes)
     groups = _group_rows(replace(source, rows=rows), options, shared, notes)
-    if choice.column is None and _differ(groups.values(), measured):
+    if choice.column is None and not source.whole and _differ(groups.values(), measured):
         taken = (*options.arm, options.seed, options.group, *found)
-        choice = StepChoice(find_step([column for column in source.columns if column not in taken], notes))
-        read = read_columns(rows, filter(None, (choice.column,)), source, options.decimal, notes)
-        groups = {key: [fill(row, read) for row in group] for key, group in groups.items()}
-    if choice.rule == BEST and not choice.at:
+        choice = StepChoice(find_step(source, taken, notes))
+        steps = read_columns(kept.rows, filter(None, (choice.column,)), source, options.decimal, notes)
+        groups = {key: [fill(row, steps) for row in of_run] for key, of_run in groups.items()}
+    if choice.rule == BEST:
         lower = {name: is_lower_better(name, source, options.lower, options.higher) for name in measured}
         choice = choice._replace(lower=lower)
         notes.append(f"The best value of each run by {choice.column} counts: it was selected on the judged metric.")
     _require_equal_settings(groups, measured)
-    made = [_make_record(study, key, group, measured, choice, notes) for key, group in groups.items()]
+    notes += _note_unequal(groups, source.columns, (*options.arm, options.seed, choice.column, *found, *options.where))
+    made = [_make_record(study, key, of_run, measured, choice, notes) for key, of_run in groups.items()]
     records = tuple(record for record in made if record is not None)
     columns = tuple(name for column in measured for name in choice.name_columns(column))
     columns += (MEAN,) * (MEAN in found)
@@ -276,7 +281,7 @@ def _group_rows(
             continue
         arm = tuple(cells[: len(options.arm)])
         raw[tuple(_keep_blanks(row.values[column]) for column in options.arm)] = name_arm("+".join(arm))
-        run = cells[-1] if shared else _identify(row, source, options)
+        run = cells[-1] if shared else _identify(row, arm, source, options)
         named.setdefault((arm, run), []).append(row)
     if not named:
         empty = [column for column in keys if column in always] or keys
@@ -297,13 +302,16 @@ def _keep_blanks(cell: object) -> str:
     return cell if isinstance(cell, str) else write_name(cell)
 
 
-def _identify(row: ForeignRow, source: ForeignSource, options: JudgeOptions) -> str:
+def _identify(row: ForeignRow, arm: Sequence[str], source: ForeignSource, options: JudgeOptions) -> str:
     """What tells a row's run from the others if the runs have no seeds: its name, or else the row itself."""
-    if not row.name and options.step is not None:
-        raise UserError(
-            f"{source.name} does not tell which rows are one run", "with --step, --seed none needs a column 'name'"
-        )
-    return row.name or row.place
+    if source.whole:
+        return row.place
+    if row.aliases or (row.name and row.name not in arm):
+        return row.aliases[0] if row.aliases else row.name
+    if options.step is not None:
+        mend = "with --step, --seed none needs a column 'name'"
+        raise UserError(f"{source.name} does not tell which rows are one run", mend)
+    return row.place
 
 
 def _number_seeds(runs: Sequence[tuple[tuple[str, ...], str]], notes: list[str]) -> dict[str, int]:
@@ -360,6 +368,30 @@ def _require_equal_settings(groups: Mapping[RunKey, Sequence[ForeignRow]], colum
                         raise UserError(cause, "evaluate all arms in the same way, or judge other tasks")
 
 
+def _note_unequal(
+    groups: Mapping[RunKey, Sequence[ForeignRow]], columns: Sequence[str], used: Sequence[str | None]
+) -> list[str]:
+    """What the arms spent or ran on, as far as the columns tell, if each arm has one value but not the same one."""
+    described = []
+    for column in columns:
+        if column in used or not _SPENT.search(" ".join(split_words(column))):
+            continue
+        values: dict[str, set[str]] = {}
+        for (arm, _), rows in groups.items():
+            values.setdefault(arm, set()).update(filter(None, (write_name(row.values.get(column)) for row in rows)))
+        arms: dict[str, str] = {}  # {value: the first arm that has it}
+        for arm, only in values.items():
+            if len(only) == 1:
+                arms.setdefault(next(iter(only)), arm)
+        if len(arms) > 1:
+            shown = ", ".join(f"{value} in {arm}" for value, arm in list(arms.items())[:_SHOWN_VALUES])
+            described.append(f"{column} {shown}{', ...' if len(arms) > _SHOWN_VALUES else ''}")
+    if not described:
+        return []
+    more = "; ..." if len(described) > _SHOWN_COLUMNS else ""
+    return [f"Not equal between arms: {'; '.join(described[:_SHOWN_COLUMNS])}{more}."]
+
+
 def _make_record(
     study: str,
     key: RunKey,
@@ -383,8 +415,7 @@ def _make_record(
         try:
             metrics |= choose(points, choice, column)
         except Contradiction as places:
-            mend = "; with --step the last one counts" if choice.column is None else f" of the same {choice.column}"
-            notes.append(f"{label} is left out: its rows differ in {column} ({places}){mend}.")
+            notes.append(f"{label} is left out: its rows differ in {column} {places}.")
             return None
         most = max(most, len(points))
         where = f"has no number at {choice.column} {' or '.join(choice.at)}" if choice.at else "is not a number"

@@ -50,7 +50,7 @@ def read(name: str) -> ForeignSource:
         task, _, metric = column.partition("/")
         if task in groups and (whole := f"{groups[task]}/{metric}") in known:
             parts[column] = whole
-    return ForeignSource(folder.resolve().name, rows, filtered, parts)
+    return ForeignSource(folder.resolve().name, rows, filtered, parts, whole=True)
 
 
 def list_results(folder: Path) -> list[Path]:

@@ -26,7 +26,8 @@ def read(name: str) -> ForeignSource:
     if not database.is_file() and not path.is_dir():
         raise UserError(f"{name} is not an MLflow store", "give mlruns or mlflow.db; a server's runs can be exported")
     rows = _read_database(database) if database.is_file() else _read_folder(path)
-    return ForeignSource("mlflow" if path.stem in ("mlruns", "mlflow") else path.stem, list(rows))
+    study = "mlflow" if path.stem in ("mlruns", "mlflow") else path.stem
+    return ForeignSource(study, list(rows), whole=True)
 
 
 def _describe(status: object) -> str:

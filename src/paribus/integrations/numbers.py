@@ -127,13 +127,14 @@ def _find_mark(source: ForeignSource, column: str, texts: Sequence[str], given: 
     values = {mark: _read(unclear[0], mark) for mark in MARKS}
     ways = " or ".join(f"{values[mark]:.15g} (--decimal {mark})" for mark in MARKS)
     if len(fitting) == 1:
-        both = [_read(text, next(mark for mark in MARKS if mark in text or mark == ",")) for text in texts]
-        if _spread(_read(text, fitting[0]) for text in texts) > _CLEARLY * _spread(both):
-            clear = next(text for text in texts if text not in unclear and fitting[0] in text)
-            mark = fitting[0]
+        (mark,) = fitting
+        (other,) = (one for one in MARKS if one != mark)
+        mixed = [_read(text, other if text in unclear else mark) for text in texts]
+        if _spread(_read(text, mark) for text in texts) > _CLEARLY * _spread(mixed):
+            clear = next(text for text in texts if not _fits(text, other))
             mend = f"write all with one decimal mark, or add --decimal {mark} if {unclear[0]} is {values[mark]:.15g}"
             raise UserError(f"{place} has numbers of two kinds: {unclear[0]} and {clear}", mend)
-        return fitting[0], []
+        return mark, []
     near, others = _compare_spreads(texts), _list_marks(source, column)
     marks = {*others, *near} or {*(source.decimal or "")}
     if len(marks) != 1:

@@ -32,8 +32,9 @@ class ForeignSource:
     """The rows of a file, a folder or a server.
 
     `higher`: {column: whether more is better}, if the source says so; `parts`: {column: the one whose mean holds it};
-    `decimal`: the decimal mark of texts that can be read with either, or None if the source does not tell; `notes`: for
-    the reader of a table.
+    `decimal`: the decimal mark of texts that can be read with either, or None if the source does not tell; `whole`:
+    whether each row is a run of its own, not a point of one; `step`: the column of the step, if the source tells it;
+    `notes`: for the reader of a table.
     """
 
     name: str
@@ -41,6 +42,8 @@ class ForeignSource:
     higher: Mapping[str, bool] = field(default_factory=dict)
     parts: Mapping[str, str] = field(default_factory=dict)
     decimal: str | None = "."
+    whole: bool = False
+    step: str | None = None
     notes: tuple[str, ...] = ()
 
     @property

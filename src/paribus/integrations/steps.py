@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from paribus.core.errors import UserError, suggest
 from paribus.integrations.column_kinds import AT
-from paribus.integrations.source import ForeignRow
+from paribus.integrations.source import ForeignRow, ForeignSource
 
 LAST, BEST = "last", "best"
 STEPS = ("step", "global_step", "_step", "Step", "trainer/global_step", "epoch")  # the likeliest first
@@ -33,22 +33,24 @@ class StepChoice(NamedTuple):
 
 
 class Point(NamedTuple):
-    """A number of a metric; `step`: None if its row has none."""
+    """A number of a metric; `step`: None if its row has none; `run`: the name of the run, if the row has one."""
 
     step: float | None
     number: float
     place: str
+    run: str = ""
 
 
 class Contradiction(Exception):
-    """Different numbers of a metric at the same step; the argument lists where they are."""
+    """Different numbers of a metric at the same step, or of several runs; the argument says where they are."""
 
 
-def read_choice(text: str | None, known: Sequence[str], source: str, notes: list[str]) -> StepChoice:
+def read_choice(text: str | None, source: ForeignSource, notes: list[str]) -> StepChoice:
     """What `--step` asks for: COLUMN, last, best, N[,N], or COLUMN=one of these. A column of the source comes first.
 
     Raises UserError for anything else, and if no column looks like that of the step.
     """
+    known = source.columns
     if text is None:
         return StepChoice(None)
     if text in known:
@@ -58,24 +60,25 @@ def read_choice(text: str | None, known: Sequence[str], source: str, notes: list
     named, equals, rule = text.rpartition("=")
     if equals and named not in known:
         mend = f"--step COLUMN={rule} names another one; {suggest(named, known)}"
-        raise UserError(f"{source} has no column '{named}'", mend)
+        raise UserError(f"{source.name} has no column '{named}'", mend)
     at = tuple(rule.split(",")) if _AT_STEPS.fullmatch(rule) else ()
     if not at and rule not in (LAST, BEST):
         if equals:
             raise UserError(f"--step {text} is not valid", f"write {named}={LAST}, {named}={BEST} or {named}=1000")
         mend = f"--step COLUMN names another one, --step {LAST}, {BEST} or 1000 finds it; {suggest(text, known)}"
-        raise UserError(f"{source} has no column '{text}'", mend)
+        raise UserError(f"{source.name} has no column '{text}'", mend)
     if len(set(at)) < len(at):
         raise UserError(f"--step {text} names a step twice", "name it once")
-    column = named or find_step(known, notes)
+    column = named or find_step(source, (), notes)
     if column is None:
-        raise UserError(f"{source} has no column of steps ({', '.join(STEPS)})", f"write --step COLUMN={rule}")
+        raise UserError(f"{source.name} has no column of steps ({', '.join(STEPS)})", f"write --step COLUMN={rule}")
     return StepChoice(column, BEST if rule == BEST else LAST, at)
 
 
-def find_step(known: Sequence[str], notes: list[str]) -> str | None:
-    """The column of the step, with a note; None if no column is named like one."""
-    column = next((name for name in STEPS if name in known), None)
+def find_step(source: ForeignSource, taken: Sequence[str | None], notes: list[str]) -> str | None:
+    """The column of the step, with a note; None if no column is named like one, but for those that are taken."""
+    likely = (source.step, *STEPS)
+    column = next((name for name in likely if name in source.columns and name not in taken), None)
     if column is not None:
         notes.append(f"Steps are read from the column {column} (--step COLUMN=last names another and its last row).")
     return column
@@ -83,8 +86,8 @@ def find_step(known: Sequence[str], notes: list[str]) -> str | None:
 
 def list_points(rows: Sequence[ForeignRow], column: str, step: str | None) -> list[Point]:
     """The numbers of a column; cells without one are left out."""
-    numbers = ((row.values.get(step) if step else None, row.values.get(column), row.place) for row in rows)
-    return [Point(at, number, place) for at, number, place in numbers if number is not None]
+    numbers = ((row.values.get(step) if step else None, row.values.get(column), row) for row in rows)
+    return [Point(at, number, row.place, row.name) for at, number, row in numbers if number is not None]
 
 
 def choose(points: Sequence[Point], choice: StepChoice, column: str) -> dict[str, float]:
@@ -92,19 +95,25 @@ def choose(points: Sequence[Point], choice: StepChoice, column: str) -> dict[str
     at_steps = [point for point in points if point.step is not None] or list(points)
     if not at_steps:
         return {}
+    runs = dict.fromkeys(point.run for point in points)
+    if len(runs) > 1:
+        return {column: _agree(points, f" of the runs {' and '.join(runs)}")}
+    same = f" of the same {choice.column}" if choice.column else "; with --step the last one counts"
     if choice.at:
-        there = {name: [p for p in points if p.step == float(at)]
-                 for name, at in zip(choice.name_columns(column), choice.at, strict=True)}  # fmt: skip
-        return {name: _agree(same) for name, same in there.items() if same}
+        numbers = {}
+        for name, at in zip(choice.name_columns(column), choice.at, strict=True):
+            if there := [point for point in points if point.step == float(at)]:
+                numbers[name] = _agree(there, same)
+        return numbers
     if choice.rule == BEST:
         finite = [point.number for point in at_steps if math.isfinite(point.number)]
         best = min if choice.lower[column] else max
         return {column: best(finite) if finite else at_steps[-1].number}
     last = max((point.step for point in at_steps if point.step is not None), default=None)
-    return {column: _agree([point for point in at_steps if point.step == last])}
+    return {column: _agree([point for point in at_steps if point.step == last], same)}
 
 
-def _agree(points: Sequence[Point]) -> float:
+def _agree(points: Sequence[Point], what: str) -> float:
     if len({repr(point.number) for point in points}) > 1:
-        raise Contradiction(", ".join(dict.fromkeys(point.place for point in points)))
+        raise Contradiction(f"({', '.join(dict.fromkeys(point.place for point in points))}){what}")
     return points[0].number

@@ -35,11 +35,15 @@ def read_text(path: Path) -> str:
             raise UserError(f"{path} is damaged or not packed by gzip ({error})", "copy or pack it again") from error
     encoding = next((name for mark, name in _MARKS.items() if content.startswith(mark)), "utf-8")
     try:
-        return content.decode(encoding)
+        text = content.decode(encoding)
+        odd = text.find("\0")  # as in UTF-16 without a mark
     except UnicodeDecodeError as error:
-        line = content[: error.start].count(b"\n") + 1
+        text, odd = "", error.start
+    if odd >= 0:
+        line = content[:odd].count(b"\n") + 1
         mend = f"write it again in UTF-8: iconv -f ITS_ENCODING -t UTF-8 {path} > NEW_FILE"
-        raise UserError(f"{path} is not a text in {encoding.upper()} (line {line})", mend) from error
+        raise UserError(f"{path} is not a text in {encoding.upper()} (line {line})", mend)
+    return text
 
 
 def find_suffix(path: Path) -> str:

@@ -181,7 +181,9 @@ def _read_run(name: str, folder: Path) -> Answers:
 def _read_folder(name: str, files: Sequence[Path], metrics: Sequence[str], options: FileOptions) -> Answers:
     """The columns of all tasks as `TASK/METRIC`. Raises UserError for a task of which there are several files."""
     columns: dict[str, Values] = {}
-    about, settings, notes = dict[str, Any](), dict[str, Any](), list[str]()
+    about: dict[str, Any] = {}
+    settings: dict[str, Mapping[str, Any]] = {}
+    notes: list[str] = []
     for path in files:
         samples = lm_eval.read_samples(path)
         task = samples.task if samples else path.name
@@ -208,7 +210,8 @@ def _read_file(path: Path, metrics: Sequence[str], options: FileOptions) -> Answ
         )
         raise UserError(f"{path} has no {wanted}", f"give --id; its columns: {', '.join(source.columns[:12])}")
     columns: dict[str, Values] = {}
-    about, notes = dict[str, Any](), list[str]()
+    about: dict[str, Any] = {}
+    notes: list[str] = []
     listed = any(isinstance(row.values.get("metrics"), list) for row in rows)
     filters = lm_eval.split_filters(rows) if listed else {lm_eval.NO_FILTER: rows}
     for kind, part in filters.items():
@@ -239,7 +242,8 @@ def _read_values(
     source: ForeignSource, examples: Mapping[str, ForeignRow], metrics: Sequence[str], key: str, decimal: str | None
 ) -> tuple[dict[str, dict[str, float]], list[str]]:
     """{column: {example: number}} of the columns that were asked for or, if none were, of all that hold numbers."""
-    rows, notes = list(examples.values()), list[str]()
+    rows: list[ForeignRow] = list(examples.values())
+    notes: list[str] = []
     wanted = [column for column in metrics if column in source.columns] or _find_measured(rows, key)
     known = read_columns(rows, dict.fromkeys(wanted), source, decimal, notes)
     filled = {example: fill(row, known) for example, row in examples.items()}

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from paribus.reports.tables.schema import ContrastRow, Table
-from paribus.verdict.claims import IN_NATS
-from paribus.verdict.metrics import in_points, lower_is_better, metric
+from paribus.verdict.claims import is_in_nats
+from paribus.verdict.metrics import in_points, lower_is_better
 from paribus.verdict.statistics import rounded
 from paribus.verdict.words import find_word
 
@@ -51,7 +51,7 @@ def measure_in_margins(row: ContrastRow) -> SignedEffect | None:
 
 def name_unit(column: str) -> str:
     """What a difference on a column is counted in, for a reader: points, nats or nothing."""
-    return "points" if in_points(column) else "nats" if metric(column).endswith(IN_NATS) else ""
+    return "points" if in_points(column) else "nats" if is_in_nats(column) else ""
 
 
 class Rung(NamedTuple):

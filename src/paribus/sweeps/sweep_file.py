@@ -81,7 +81,7 @@ def find(name: str) -> Path:
         )
     near = nearest(name, [*names(), *search_names()])
     mend = f"did you mean {' or '.join(near)}?" if near else "`paribus run --help` lists the sweeps"
-    raise UserError(f"unknown sweep '{name}'", mend)
+    raise UserError(f"unknown sweep '{name}', neither in ./sweeps nor packaged", mend)
 
 
 def load(name: str) -> Sweep:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from paribus.tasks.task import Task
 
-SEMANTICS = 3
+SEMANTICS = 4
 WORDS: Mapping[str, Any] = {"ngram_range": (1, 2), "token_pattern": r"(?u)\b\w+\b"}
 LETTERS: Mapping[str, Any] = {"analyzer": "char_wb", "ngram_range": (2, 4)}
 TRIGRAMS: Mapping[str, Any] = {"analyzer": "char_wb", "ngram_range": (3, 3)}

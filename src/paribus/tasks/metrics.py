@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import string
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
@@ -25,6 +26,7 @@ ROUGE = ("rouge1", "rouge2", "rougeL")
 TEXT_METRICS = (*ROUGE, "bleu", "exact_match", "f1")
 Span = tuple[str, int, int]  # kind, first word, the word behind the last
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
+_HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
@@ -75,10 +77,10 @@ def _score_label(name: str, value_N: Array, target_N: Array, classes: int) -> fl
 def score_texts(metrics: Sequence[str], written: Sequence[str], targets: Sequence[str]) -> dict[str, float]:
     """Metrics by name, between 0 and 1.
 
-    ROUGE is the mean F1 over texts, without stemming (as in T5 and `rouge_score`). T5's rougeLsum, which cuts texts at
-    " . ", is rougeL for texts without such a place, and is not computed. BLEU is that of the whole set with sacreBLEU's
-    tokens "intl" and exponential smoothing (as in T5, `evaluation/metrics.py`). `exact_match` ignores case and repeated
-    spaces; `f1` is that of SQuAD 1.1.
+    ROUGE is the mean F1 over texts, without stemming (as in T5 and `rouge_score`, but with the words of all scripts).
+    T5's rougeLsum, which cuts texts at " . ", is rougeL for texts without such a place, and is not computed. BLEU is
+    that of the whole set with sacreBLEU's tokens "intl" and exponential smoothing (as in T5, `evaluation/metrics.py`).
+    `exact_match` ignores case and repeated spaces; `f1` is that of SQuAD 1.1.
     """
     return {
         name: _score_bleu(written, targets)
@@ -93,10 +95,21 @@ def _score_pair(name: str, written: str, target: str) -> float:
         return float(normalize(written) == normalize(target))
     if name == "f1":
         return overlap(written, target)
-    ours, theirs = (re.findall("[a-z0-9]+", text.lower()) for text in (written, target))
+    ours, theirs = (split_words(text) for text in (written, target))
     if name == "rougeL":
         return _harmonic(count_common(ours, theirs), len(ours), len(theirs))
     return _overlap(ours, theirs) if name == "rouge1" else _overlap(list(pairwise(ours)), list(pairwise(theirs)))
+
+
+def split_words(text: str) -> list[str]:
+    """Runs of letters, digits and the marks on them, in small letters; each Chinese character is a word of its own.
+
+    On ASCII these are the words of `rouge_score`.
+    """
+    signs = [
+        sign if unicodedata.category(sign)[0] in "LMN" else " " for sign in unicodedata.normalize("NFC", text.lower())
+    ]
+    return "".join(f" {sign} " if _HAN.fullmatch(sign) else sign for sign in signs).split()
 
 
 def count_common(first: Sequence[str], second: Sequence[str]) -> int:

@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,8 @@ Features = Mapping[str, Any]
 
 ID, STARTS = "example_id", "word_start"  # optional columns of an example
 _PER_TOKEN = ("input_ids", "token_type_ids", STARTS)
+_READ = (*_PER_TOKEN, ID, "attention_mask", "special_tokens_mask")
+_LABELS = ("labels", "label", "label_ids")  # the Trainer keeps them whatever the model takes
 _UNSET = -1
 
 
@@ -49,7 +51,8 @@ class FeatureCollator(ABC):
     An example is {"input_ids": [...]}. If it has an `attention_mask`, its padding is dropped, on either side. Batches,
     workers, processes and interruptions change no mask. Two columns are optional: `example_id`, an integer that names
     the example (else a hash of its tokens does), and `word_start`, one 0 or 1 for each token (else the tokenizer says
-    where words start). The Trainer keeps them with `remove_unused_columns=False`.
+    where words start). The Trainer keeps them with `remove_unused_columns=False`. Further columns of numbers, such as
+    `position_ids` and `next_sentence_label`, are part of the batch.
 
     Args:
         tokenizer: a fast one of `transformers`; it is not changed.
@@ -60,12 +63,15 @@ class FeatureCollator(ABC):
         UserError: for a tokenizer that is not fast or lacks a special token.
     """
 
+    in_place: ClassVar[bool]  # whether what is read has the tokens of the example in their places
+
     def __init__(self, tokenizer: PreTrainedTokenizerFast, corruption: Corruption, seed: int) -> None:
         import torch
 
         self.check(corruption)
         self.corruption, self.seed = corruption, seed
-        self.tokenizer: Tokenizer = wrap(tokenizer)
+        self.tokenizer = tokenizer  # the Trainer saves it with each checkpoint
+        self.wrapped: Tokenizer = wrap(tokenizer)
         self._epoch = torch.full((1,), _UNSET, dtype=torch.int64)
         self._epoch.share_memory_()  # type: ignore[no-untyped-call]  # workers see it change
         self._require_tokens(tokenizer)
@@ -106,11 +112,15 @@ class FeatureCollator(ABC):
     def __call__(self, features: Sequence[Features]) -> dict[str, torch.Tensor]:
         """The batch as int64 tensors [B, L]: input_ids, attention_mask and labels, which are -100 if not predicted.
 
-        Raises UserError if masks are drawn anew in every epoch, and `set_epoch` was never called.
+        Raises UserError if masks are drawn anew in every epoch, and `set_epoch` was never called, and for a column that
+        cannot be part of the batch.
         """
         import torch
 
-        arrays = self.pack(self.views(features))
+        unpadded = [_unpad(feature) for feature in features]
+        arrays = self.pack(self.views(unpadded))
+        width = arrays["input_ids"].shape[1] if self.in_place else None
+        arrays |= pack_further(unpadded, width)
         return {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}
 
     def views(self, features: Sequence[Features]) -> Views:
@@ -120,9 +130,9 @@ class FeatureCollator(ABC):
         if epoch == _UNSET and not isinstance(schedule, Static):
             mend = "call set_epoch(epoch), give the Trainer callbacks=[collator.follow()], or use masks='static'"
             raise UserError("masks change with the epoch, but the collator does not know the epoch", mend)
-        self.corruption.check(int(text.length_B.max(initial=1)), self.tokenizer.vocabulary)
+        self.corruption.check(int(text.length_B.max(initial=1)), self.wrapped.vocabulary)
         noise = Noise.of(self.seed, (0, schedule(max(epoch, 0))), identify(features))
-        return self.corruption(text, noise, self.tokenizer.vocabulary)
+        return self.corruption(text, noise, self.wrapped.vocabulary)
 
     @abstractmethod
     def frame(self, features: Sequence[Features]) -> Text:
@@ -139,13 +149,13 @@ class FeatureCollator(ABC):
             given = (np.asarray(feature[STARTS], np.bool_) for feature in features)
             return [start_L | given_L[: len(start_L)] for start_L, given_L in zip(starts, given, strict=True)]
         if self.corruption.masking.by_words:
-            backend = self.tokenizer.backend
+            backend = self.wrapped.backend
             model = type(backend.model).__name__
             if backend.decoder is None and model != "WordLevel":  # its ids cannot be decoded to text
                 mend = f"set tokenizer.backend_tokenizer.decoder, or give each example the column {STARTS}"
                 raise UserError(f"this {model} tokenizer has no decoder, so word boundaries are unknown", mend)
             rows = [ids_L[free_L].tolist() for ids_L, free_L in zip(ids, free, strict=True)]
-            for start_L, free_L, start_T in zip(starts, free, self.tokenizer.find_starts(rows), strict=True):
+            for start_L, free_L, start_T in zip(starts, free, self.wrapped.find_starts(rows), strict=True):
                 start_L[free_L] = start_T
         return starts
 
@@ -160,6 +170,34 @@ def identify(features: Sequence[Features]) -> NDArray[np.uint64]:
             tokens = np.asarray(feature["input_ids"], "<i8").tobytes()
             numbers.append(int.from_bytes(blake2b(tokens, digest_size=8).digest(), "little"))
     return np.array(numbers, np.uint64)
+
+
+def pack_further(features: Sequence[Features], width: int | None) -> dict[str, NDArray[Any]]:
+    """The columns that collators do not read: [B], or [B, width] with zeros at padding for one value per token.
+
+    width: None if the tokens do not stay in their places. Raises UserError for a column that cannot be packed.
+    """
+    batch = {}
+    for name in dict.fromkeys(name for feature in features for name in feature if name not in _READ):
+        if name in _LABELS:
+            raise UserError(f"the examples have {name}, which the masks replace", f"remove_columns('{name}')")
+        if any(name not in feature for feature in features):
+            raise UserError(f"only some examples have {name}", "give it to all or to none")
+        rows = [np.asarray(feature[name]) for feature in features]
+        rows = [row.astype(np.float32) if row.dtype == np.float64 else row for row in rows]
+        numbers = all(row.dtype.kind in "biuf" for row in rows)
+        if numbers and all(row.ndim == 0 for row in rows):
+            batch[name] = np.stack(rows)
+        elif (
+            numbers
+            and width
+            and all(row.shape == np.shape(f["input_ids"]) for row, f in zip(rows, features, strict=True))
+        ):
+            batch[name] = pad_rows(rows, 0, rows[0].dtype.type, width)
+        else:
+            kinds = "one number per example" + " or token" * bool(width)
+            raise UserError(f"the examples have {name}, which is not {kinds}", f"remove_columns('{name}')")
+    return batch
 
 
 def pad_rows(rows: Sequence[NDArray[Any]], padding: int, dtype: type, width: int) -> NDArray[Any]:
@@ -193,11 +231,13 @@ def make_text(
 class InPlaceCollator(FeatureCollator):
     """For encoders that predict masked tokens in place; the examples keep their special tokens."""
 
+    in_place = True
+
     def check(self, corruption: Corruption) -> None:
         EncoderCollator().check(corruption)
 
     def frame(self, features: Sequence[Features]) -> Text:
-        vocabulary = self.tokenizer.vocabulary
+        vocabulary = self.wrapped.vocabulary
         ids = [np.asarray(feature["input_ids"], np.int64) for feature in features]
         free = [~np.isin(ids_L, vocabulary.specials) for ids_L in ids]
         starts = self.find_starts(features, ids, free)
@@ -207,7 +247,7 @@ class InPlaceCollator(FeatureCollator):
         return make_text(ids, free, starts, parts, vocabulary.pad, width)
 
     def pack(self, views: Views) -> dict[str, Ints]:
-        arrays = EncoderCollator().arrays(views, self.tokenizer.vocabulary)
+        arrays = EncoderCollator().arrays(views, self.wrapped.vocabulary)
         label_BL = np.full(arrays["ids_BL"].shape, IGNORED, np.int64)
         label_BL.reshape(-1)[arrays["slot_P"]] = arrays["target_P"]
         batch = {"input_ids": arrays["ids_BL"], "attention_mask": _attend(arrays), "labels": label_BL}
@@ -216,6 +256,8 @@ class InPlaceCollator(FeatureCollator):
 
 class TextToTextCollator(FeatureCollator):
     """For encoder-decoders; a first special token such as BART's <s> begins what is read and what is written."""
+
+    in_place = False
 
     def _require_tokens(self, tokenizer: PreTrainedTokenizerFast) -> None:
         super()._require_tokens(tokenizer)
@@ -226,10 +268,10 @@ class TextToTextCollator(FeatureCollator):
             "add them: tokenizer.add_special_tokens({'additional_special_tokens': "
             "[f'<extra_id_{k}>' for k in reversed(range(100))]})"
         )
-        sentinels = self.tokenizer.vocabulary.sentinels
+        sentinels = self.wrapped.vocabulary.sentinels
         if sentinels == 0:
             raise UserError("the tokenizer has no sentinels <extra_id_0>, <extra_id_1>, ...", mend)
-        if sentinels == 1 and "<extra_id_1>" in self.tokenizer.backend.get_vocab():
+        if sentinels == 1 and "<extra_id_1>" in self.wrapped.backend.get_vocab():
             raise UserError("the sentinel ids do not descend from <extra_id_0>, as they do in T5", mend)
 
     def check(self, corruption: Corruption) -> None:
@@ -240,7 +282,7 @@ class TextToTextCollator(FeatureCollator):
         return self.corruption.raw_length(budget)
 
     def frame(self, features: Sequence[Features]) -> Text:
-        vocabulary = self.tokenizer.vocabulary
+        vocabulary = self.wrapped.vocabulary
         whole = [np.asarray(feature["input_ids"], np.int64) for feature in features]
         kept = [~np.isin(ids_L, vocabulary.specials) | (ids_L == vocabulary.unk) for ids_L in whole]
         starts = self.find_starts(features, whole, kept)
@@ -254,14 +296,15 @@ class TextToTextCollator(FeatureCollator):
         import torch
 
         unpadded = [_unpad(feature) for feature in features]
-        batch, first = super().__call__(unpadded), self.tokenizer.vocabulary.cls
+        batch, first = super().__call__(unpadded), self.wrapped.vocabulary.cls
         if any(len(feature["input_ids"]) == 0 or feature["input_ids"][0] != first for feature in unpadded):
             return batch
         begins = {"input_ids": first, "attention_mask": 1, "labels": first}
-        return {name: torch.cat([rows.new_full((len(rows), 1), begins[name]), rows], 1) for name, rows in batch.items()}
+        first_B1 = {name: batch[name].new_full((len(features), 1), value) for name, value in begins.items()}
+        return batch | {name: torch.cat([column, batch[name]], 1) for name, column in first_B1.items()}
 
     def pack(self, views: Views) -> dict[str, Ints]:
-        arrays = EncoderDecoderCollator().arrays(views, self.tokenizer.vocabulary)
+        arrays = EncoderDecoderCollator().arrays(views, self.wrapped.vocabulary)
         return {"input_ids": arrays["ids_BL"], "attention_mask": _attend(arrays), "labels": arrays["label_BT"]}
 
 
@@ -271,7 +314,9 @@ def _unpad(feature: Features) -> Features:
         return feature
     real_L = np.asarray(mask, np.bool_)
     columns = {name: feature[name] for name in feature if name != "attention_mask"}
-    return columns | {name: np.asarray(columns[name])[real_L] for name in _PER_TOKEN if name in columns}
+    shapes = {name: np.shape(value) for name, value in columns.items() if not isinstance(value, str)}
+    per_token = [name for name, shape in shapes.items() if name in _PER_TOKEN or shape == real_L.shape]
+    return columns | {name: np.asarray(columns[name])[real_L] for name in per_token}
 
 
 def _attend(arrays: Mapping[str, Any]) -> Ints:

@@ -22,7 +22,7 @@ def read(name: str) -> ForeignSource:
         raise UserError(
             f"W&B cannot load {name} ({' '.join(str(error).split())[:200]})", "check your key and the network"
         ) from error
-    return ForeignSource(name.rpartition("/")[2], rows)
+    return ForeignSource(name.rpartition("/")[2], rows, whole=True)
 
 
 def read_offline(name: str) -> ForeignSource:
@@ -47,7 +47,7 @@ def read_offline(name: str) -> ForeignSource:
         last = parts[-1]
         state = "finished" if last.exit == 0 else "running or killed" if last.exit is None else "failed"
         rows.append(_make_row(run, last.head.get("display_name", ""), state, settings, results))
-    return ForeignSource(folder.resolve().name, rows)
+    return ForeignSource(folder.resolve().name, rows, whole=True)
 
 
 def _make_row(run: str, name: str, state: str, settings: Mapping[str, Any], results: Mapping[str, Any]) -> ForeignRow:

@@ -42,7 +42,10 @@ def write_site(site: Path, reports: Path, runs: Path, results: Path, examples: i
         say(f"{study} at scale={scale} has runs but no table: `paribus table {asked} scale={scale}`")
     searches = find_searches(runs)
     if not entries and not searches:
-        raise UserError("there is no table yet", "run `paribus table SWEEP scale=...` first")
+        mend = (
+            "for example, `paribus run roberta_table1 scale=smoke` and then `paribus table roberta_table1 scale=smoke`"
+        )
+        raise UserError("there is no table yet", mend)
     samples = Samples(examples, str(cache) if cache else find_cache())
     count = size = 0
     for path, content in render_pages(entries, searches, samples):

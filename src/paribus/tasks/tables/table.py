@@ -448,7 +448,7 @@ class TextTable(TableTask):
             column, as in every task.
     """
 
-    semantics = 2
+    semantics = 3
     required = ("text", "target")
     optional = ("pair",)
     strings = ("text", "pair", "target")

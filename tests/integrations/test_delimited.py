@@ -1,0 +1,65 @@
+"""Text files as they come: line ends, encodings, packed and damaged ones."""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+from foreign import collect, list_values, write
+
+from paribus.core.errors import UserError
+
+ROWS = [("base", 0, 0.81), ("base", 1, 0.82), ("warm", 0, 0.83), ("warm", 1, 0.84)]
+TEXT = "arm,seed,acc\n" + "".join(f"{arm},{seed},{acc}\n" for arm, seed, acc in ROWS)
+OBJECTS = [{"arm": arm, "seed": seed, "acc": acc, "note": "a\u2028b\u0085c\u000bd\u001ce"} for arm, seed, acc in ROWS]
+LINES = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in OBJECTS)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("runs.csv", TEXT.replace("\n", "\r\n")),
+        ("runs.csv", codecs.BOM_UTF8 + TEXT.encode()),
+        ("runs.csv", TEXT.encode("utf-16")),
+        ("runs.csv", TEXT.encode("utf-32")),
+        ("runs.csv", TEXT.replace("\n", ",\n")),
+        ("runs.csv", "sep=;\n" + TEXT.replace(",", ";").replace(".", ",")),
+        ("runs.csv", "sep=,\n" + TEXT),
+        ("runs.csv", TEXT.replace("acc\n", 'acc,note\n').replace("0.81\n", '0.81,"one\ntwo\u2028three"\n')),
+        ("runs.csv", TEXT.replace("acc\n", "acc,note\n").replace("0.81\n", f"0.81,{'k' * 140_000}\n")),
+        ("runs.csv", TEXT.replace("acc\n", "acc,note\n").replace("0.81\n", "0.81,a\u2028b\u0085c\u000bd\u001ce\n")),
+        ("runs.csv.gz", gzip.compress(TEXT.encode())),
+        ("runs.jsonl", LINES),
+        ("runs.jsonl.gz", gzip.compress(LINES.encode())),
+        ("runs.json", json.dumps(OBJECTS, indent=1)),
+    ],
+)  # fmt: skip
+def test_a_file_is_read_as_it_comes(tmp_path: Path, name: str, content: str | bytes) -> None:
+    assert list_values(collect(write(tmp_path / name, content))) == ROWS
+
+
+def damage(content: bytes) -> bytes:
+    return content[:-12] + bytes([content[-12] ^ 8]) + content[-11:]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("runs.csv", "arm,seed,acc\nbäse,0,1\n".encode("latin-1"), r"is not a text in UTF-8 \(line 2\): .*iconv"),
+        ("runs.csv", TEXT.encode("utf-16-le"), r"runs\.csv is not a text in UTF-8 \(line 1\)"),
+        ("runs.csv.gz", damage(gzip.compress(TEXT.encode())), r"runs\.csv\.gz is damaged or not packed by gzip"),
+        ("runs.csv.gz", gzip.compress(TEXT.encode())[:-9], r"runs\.csv\.gz is damaged or not packed by gzip"),
+        ("runs.csv", TEXT.replace("acc\n", "acc,\n").replace("0.81\n", "0.81,7\n"), "has 4 cells for 3 columns"),
+        ("runs.csv", TEXT + '"warm,2,0.8\n', r"line 6 of .*runs\.csv is not CSV \(unexpected end of data\)"),
+        ("runs.json", '[{"arm": 1}, 2]', r"row 2 of .*runs\.json is not a JSON object"),
+        ("runs.jsonl", "[" * 100_000, r"line 1 of .*runs\.jsonl is not JSON"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_read_is_refused_in_one_line(
+    tmp_path: Path, name: str, content: str | bytes, message: str
+) -> None:
+    with pytest.raises(UserError, match=message):
+        collect(write(tmp_path / name, content))
