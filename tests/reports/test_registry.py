@@ -17,8 +17,8 @@ from paribus.reports.site.overview import render_index
 from paribus.reports.tables.files import render_texts
 from paribus.verdict import metrics, words
 from paribus.verdict.metrics import METRICS
+from paribus.verdict.rules import WORDS, judge
 from paribus.verdict.ruling import Ruling, combine
-from paribus.verdict.words import WORDS, judge
 
 Add = Callable[[object, str, str], None]
 
@@ -72,7 +72,7 @@ METRICS.add(Metric("giga_flops", lower_is_better=True, decimals=1, read=lambda r
 
 def test_a_verdict_word_is_one_file(add: Add) -> None:
     add(words, "reversed_word", """
-from paribus.verdict.words import WORDS, Word
+from paribus.verdict.rules import WORDS, Word
 
 WORDS.add(Word("reversed", 5, lambda relation, low, high, margin: high < -1.0, "down", "purple"))
 """)  # fmt: skip
@@ -94,7 +94,7 @@ def test_an_anchor_row_needs_no_file() -> None:
 
 
 def test_a_registry_replaces_by_name_and_sorts_by_rank() -> None:
-    registry: Registry[words.Word] = Registry("paribus.verdict.words")
+    registry: Registry[words.Word] = Registry("paribus.verdict.rules")
     for word in (words.Word("b", 1, rank=1), words.Word("a", 1, rank=1), words.Word("c", 1), words.Word("c", 2)):
         registry.add(word)
     assert [word.name for word in registry.all()] == ["c", "a", "b"]

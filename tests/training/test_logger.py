@@ -15,7 +15,7 @@ import pytest
 
 from paribus.core.config import compose
 from paribus.core.errors import UserError
-from paribus.runs import tracker as service
+from paribus.runs import wandb_tracker as service
 from paribus.training import callbacks
 from paribus.training.logger import Wandb
 from paribus.training.run import run
@@ -83,7 +83,7 @@ def test_each_stage_is_an_offline_run_named_by_its_signature(arguments: list[str
 def test_an_offline_run_does_not_report_to_a_server(tmp_path: Path) -> None:
     code = """
 import sys
-from paribus.runs.tracker import WandbInit, Destination, Tracked
+from paribus.runs.wandb_tracker import WandbInit, Destination, Tracked
 from pathlib import Path
 about = WandbInit("id1", "name", "group", "pretrain", (), {}, Path("runs"))
 tracked = Tracked(about, Destination("p", None, lambda: False))

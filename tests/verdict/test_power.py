@@ -13,9 +13,9 @@ from paribus.core.errors import UserError
 from paribus.verdict.claims import Pair
 from paribus.verdict.contrast import Contrast
 from paribus.verdict.power import plan_seeds
+from paribus.verdict.rules import Relation, find_word
 from paribus.verdict.ruling import rule
 from paribus.verdict.statistics import average
-from paribus.verdict.words import Relation, find_word
 
 TABLES = 400
 

@@ -12,9 +12,9 @@ from paribus.verdict.contrast import Contrast
 from paribus.verdict.controls import describe_left, find_plateau, find_stuck, find_unmatched
 from paribus.verdict.metrics import find_incomparable, find_metric, lower_is_better
 from paribus.verdict.power import Range
+from paribus.verdict.rules import judge
 from paribus.verdict.ruling import NO_SEED, Ruling, combine, rule
 from paribus.verdict.statistics import average, pair_seeds
-from paribus.verdict.words import judge
 
 M = 0.5
 

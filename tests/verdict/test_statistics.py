@@ -14,6 +14,7 @@ from paribus.verdict.claims import Pair
 from paribus.verdict.contrast import Contrast, find_rates
 from paribus.verdict.family import Shares, find_levels
 from paribus.verdict.power import Range, find_range, power, seeds_needed
+from paribus.verdict.rules import Relation, Route, find_routes
 from paribus.verdict.ruling import rule
 from paribus.verdict.statistics import (
     PAIRED,
@@ -26,7 +27,6 @@ from paribus.verdict.statistics import (
     summarize,
     t_test,
 )  # fmt: skip
-from paribus.verdict.words import Relation, Route, find_routes
 
 VALUES = st.lists(st.floats(-100, 100).map(lambda x: round(x, 3)), min_size=2, max_size=12)
 
@@ -165,7 +165,7 @@ def test_the_power_of_a_claim_with_a_margin_by_simulation(relation: Relation, ef
 def test_the_claims_p_is_the_level_at_which_the_interval_decides(
     relation: str, margin: float, differences: list[float]
 ) -> None:
-    from paribus.verdict.words import judge
+    from paribus.verdict.rules import judge
 
     pair = Pair("a", relation, "b")  # type: ignore[arg-type]
     contrast = Contrast(

@@ -11,9 +11,9 @@ from scipy import stats
 from paribus.verdict.claims import Pair
 from paribus.verdict.contrast import Contrast, Share
 from paribus.verdict.power import find_range, seeds_needed
+from paribus.verdict.rules import Relation, Route
 from paribus.verdict.ruling import Outcome, rule
 from paribus.verdict.statistics import PAIRED, PARTLY_PAIRED, UNPAIRED, MeanDifference, pair_seeds, use_all_runs
-from paribus.verdict.words import Relation, Route
 
 RANDOM = np.random.default_rng(20190726)
 

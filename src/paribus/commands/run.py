@@ -6,7 +6,7 @@ import click
 
 from paribus.core.arguments import Arguments, Verb
 from paribus.core.console import say
-from paribus.runs.tracker import refuse_agent
+from paribus.runs.wandb_tracker import refuse_agent
 from paribus.sweeps.request import OPTIONS, SWEEP_OR_SEARCH, UNTIL, Request, request_of, search_request_of
 from paribus.sweeps.sweep_file import names, search_names
 

@@ -18,7 +18,7 @@ from paribus.core.config import compose, compose_whole, plain, require_keys
 from paribus.core.config_errors import explained
 from paribus.core.config_names import conf_dir, is_group
 from paribus.core.errors import UserError
-from paribus.runs.tracker import refuse_agent
+from paribus.runs.wandb_tracker import refuse_agent
 from paribus.sweeps.request import CACHE, RUNS, SCALE
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ from paribus.sweeps.request import MAX_SEEDS, MOST_LOOKS, UNTIL_DECIDED, Request
 from paribus.sweeps.sweep import SCRATCH, TRIAL, Sweep, arm_overrides
 from paribus.training.outlook import ENOUGH, foresee, lengthen
 from paribus.verdict.metrics import in_points
+from paribus.verdict.rules import UNDECIDED
 from paribus.verdict.sequential import FIRST
-from paribus.verdict.words import UNDECIDED
 
 TWICE = 2.0  # as long, if nothing says how long is enough
 HOUR = 3600.0  # seconds

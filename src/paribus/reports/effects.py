@@ -9,8 +9,8 @@ from typing import NamedTuple
 from paribus.reports.tables.schema import ContrastRow, Table
 from paribus.verdict.claims import is_in_nats
 from paribus.verdict.metrics import in_points, lower_is_better
+from paribus.verdict.rules import find_word
 from paribus.verdict.statistics import rounded
-from paribus.verdict.words import find_word
 
 SCALES = ("test", "smoke", "cpu", "gpu", "paper")  # of the recipes, small ones first
 

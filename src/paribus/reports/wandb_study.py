@@ -17,7 +17,7 @@ from paribus.core.errors import UserError
 from paribus.core.files import write_text
 from paribus.core.jsonable import to_json
 from paribus.reports.tables.schema import Table
-from paribus.runs.tracker import STUDY, Logger, Tracked, WandbInit, group_of
+from paribus.runs.wandb_tracker import STUDY, Logger, Tracked, WandbInit, group_of
 from paribus.sweeps.request import Request
 from paribus.sweeps.search.space import dimension
 from paribus.sweeps.sweep import arm_overrides

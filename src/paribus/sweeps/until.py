@@ -12,8 +12,8 @@ from paribus.runs.manifest import find_manifest
 from paribus.runs.store import find_records
 from paribus.sweeps.request import Request
 from paribus.sweeps.sweep import SCRATCH, Sweep
+from paribus.verdict.rules import find_word
 from paribus.verdict.sequential import FIRST, Looks
-from paribus.verdict.words import find_word
 
 Claims = Sequence[Mapping[str, Any]]
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from paribus.objectives.spec import ObjectiveSpec
     from paribus.optim.lr_schedule import Schedule
     from paribus.optim.spec import OptimizerSpec
-    from paribus.runs.tracker import Logger
+    from paribus.runs.wandb_tracker import Logger
     from paribus.tasks.mixtures import Mixture
     from paribus.tasks.task import Task
     from paribus.tasks.types.base import TaskType

@@ -28,7 +28,7 @@ from paribus.models.ensemble import Ensemble
 from paribus.models.network import Network
 from paribus.runs.folder import GOLD, TUNING, read_lines
 from paribus.runs.gold import Gold, describe_gold, hash_answers, read_gold, write_gold
-from paribus.runs.tracker import Tracked
+from paribus.runs.wandb_tracker import Tracked
 from paribus.tasks.baselines import measure_baselines
 from paribus.tasks.rows import TaskRows, order
 from paribus.tasks.types.base import Probable, TaskType

@@ -9,7 +9,7 @@ from typing import ClassVar
 from urllib.parse import urlsplit
 
 from paribus.core.errors import UserError
-from paribus.runs.tracker import Destination, Tracked, WandbInit, reachable
+from paribus.runs.wandb_tracker import Destination, Tracked, WandbInit, reachable
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from paribus.finetuning.method import LayerwiseDecay
 from paribus.models import checkpoint
 from paribus.runs.folder import CURVES
 from paribus.runs.identity import Identity
-from paribus.runs.tracker import Tracked
+from paribus.runs.wandb_tracker import Tracked
 from paribus.training.callbacks import (
     LAST,
     Bar,

@@ -17,7 +17,7 @@ from paribus.core.files import write_sealed, write_text
 from paribus.core.processes import stoppable
 from paribus.runs.folder import CURVES, FAILED, RECORD, STAGES, find_finished
 from paribus.runs.record import SCHEMA
-from paribus.runs.tracker import FINETUNE, PRETRAIN, TrackedStages, tell
+from paribus.runs.wandb_tracker import FINETUNE, PRETRAIN, TrackedStages, tell
 from paribus.tasks.overlap import measure_overlap
 from paribus.training.description import Run
 from paribus.training.outlook import foresee
@@ -25,7 +25,7 @@ from paribus.training.sharing import locked, share_tuning, shared_pretraining
 
 if TYPE_CHECKING:
     from paribus.data.tokens.prepare import Data
-    from paribus.runs.tracker import Tracked
+    from paribus.runs.wandb_tracker import Tracked
     from paribus.training.callbacks import Reporter
     from paribus.training.finetuner import Base
     from paribus.training.profile import ResolvedProfile

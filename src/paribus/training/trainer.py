@@ -18,7 +18,7 @@ from pytorch_lightning.profilers import AdvancedProfiler, Profiler, PyTorchProfi
 
 from paribus.core.errors import UserError
 from paribus.core.processes import SIGNALS
-from paribus.runs.tracker import Tracked
+from paribus.runs.wandb_tracker import Tracked
 from paribus.training.distributed import RankGroup, trainer_settings
 from paribus.training.profile import ResolvedProfile
 

@@ -41,8 +41,8 @@ from typing import NamedTuple, cast
 
 from paribus.core.errors import UserError, suggest
 from paribus.verdict.metrics import POINT, find_metric, in_points, metric
+from paribus.verdict.rules import Relation
 from paribus.verdict.statistics import ALPHA, is_number
-from paribus.verdict.words import Relation
 
 OURS, PAPER, TWINS = "ours", "paper", "A/A"
 QUALITY, LOSS = "quality", "loss"

@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 from paribus.verdict.claims import Pair
 from paribus.verdict.metrics import lower_is_better
+from paribus.verdict.rules import CONTRADICTED, EQUIVALENT, REPRODUCED, Route, find_routes
 from paribus.verdict.sequential import Looks
 from paribus.verdict.statistics import ALPHA, MeanDifference
-from paribus.verdict.words import CONTRADICTED, EQUIVALENT, REPRODUCED, Route, find_routes
 
 NO_SCRATCH = "no run from scratch shows that the column is sensitive to pre-training"
 ONE_SCRATCH = "one seed cannot show that the column is sensitive to pre-training"

@@ -1,4 +1,4 @@
-"""How many seeds settle a claim, and what a number of seeds can see, by the rules of verdicts (`words`).
+"""How many seeds settle a claim, and what a number of seeds can see, by the rules of verdicts (`rules`).
 
 Of a table, if the spread is what it looks like now; of an experiment before it is run, for an effect that is assumed.
 """
@@ -12,8 +12,8 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from paribus.core.errors import UserError
+from paribus.verdict.rules import Relation, Route, find_routes, judge
 from paribus.verdict.statistics import ALPHA, MeanDifference, t_quantile
-from paribus.verdict.words import Relation, Route, find_routes, judge
 
 POWER = 0.8
 MOST_SEEDS = 1000

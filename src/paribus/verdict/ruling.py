@@ -15,9 +15,9 @@ from paribus.verdict.contrast import Contrast, Rates, find_rates
 from paribus.verdict.family import Family, Shares, find_levels, make_family, share_out
 from paribus.verdict.metrics import lower_is_better
 from paribus.verdict.power import MOST_SEEDS, Range, detectable, find_range, join_ranges, seeds_needed
+from paribus.verdict.rules import CONTRADICTED, EQUIVALENT, NOT_RUN, REPRODUCED, UNDECIDED, find_word, judge
 from paribus.verdict.sequential import Looks
 from paribus.verdict.statistics import ALPHA, PAIRED, rounded
-from paribus.verdict.words import CONTRADICTED, EQUIVALENT, NOT_RUN, REPRODUCED, UNDECIDED, find_word, judge
 
 NO_SEED = "no seed is done in both arms"
 NO_COLUMN = "none of its columns was run"

@@ -209,7 +209,7 @@ class Tost(NamedTuple):
 def tost(difference: MeanDifference, margin: float) -> Tost | None:
     """The customary equivalence test (Schuirmann 1987), each side at 5%; None if there is no spread.
 
-    Verdicts require more: both sides at 2.5%, see `words`.
+    Verdicts require more: both sides at 2.5%, see `rules`.
     """
     if difference.mean is None or not difference.error:
         return None

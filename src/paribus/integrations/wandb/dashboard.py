@@ -10,7 +10,7 @@ from paribus.core.console import say
 from paribus.core.errors import UserError
 from paribus.core.files import write_json
 from paribus.runs.store import trial_study
-from paribus.runs.tracker import FINETUNE, PRETRAIN, STEP, STUDY, group_of
+from paribus.runs.wandb_tracker import FINETUNE, PRETRAIN, STEP, STUDY, group_of
 from paribus.sweeps.sweep import Sweep
 from paribus.verdict.claims import OWNERS
 from paribus.verdict.metrics import is_task, lower_is_better

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from paribus.runs.manifest import Manifest
-from paribus.runs.tracker import FINETUNE, STATUS, STEP
+from paribus.runs.wandb_tracker import FINETUNE, STATUS, STEP
 
 if TYPE_CHECKING:
     from pandas import DataFrame

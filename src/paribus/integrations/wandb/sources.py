@@ -14,7 +14,7 @@ from paribus.core.errors import UserError
 from paribus.integrations.wandb.frames import OVER, LoggedRun, StageLog, join_stages, pick_numbers
 from paribus.runs.manifest import find_manifest
 from paribus.runs.store import find_records, find_stored
-from paribus.runs.tracker import BUDGET, FINETUNE, PRETRAIN, TRIAL, group_of
+from paribus.runs.wandb_tracker import BUDGET, FINETUNE, PRETRAIN, TRIAL, group_of
 
 _STAGES = (PRETRAIN, TRIAL, FINETUNE)
 

@@ -26,7 +26,7 @@ from paribus.reports.plots.panel import (
 from paribus.reports.plots.style import COLORS
 from paribus.reports.tables.blocks import format_number
 from paribus.reports.tables.schema import ContrastRow, Table
-from paribus.verdict.words import find_word
+from paribus.verdict.rules import find_word
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from paribus.core.registry import Registry
 from paribus.reports.plots.style import COLORS, MARKS
 from paribus.reports.tables.schema import Table
-from paribus.verdict.words import Word, find_word
+from paribus.verdict.rules import Word, find_word
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

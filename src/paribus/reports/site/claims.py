@@ -19,7 +19,7 @@ from paribus.verdict.claims import OURS, OWNERS, TWINS, Sentence
 from paribus.verdict.metrics import lower_is_better
 from paribus.verdict.published import PublishedTable
 from paribus.verdict.published import table as published_table
-from paribus.verdict.words import NOT_RUN, UNDECIDED, find_word
+from paribus.verdict.rules import NOT_RUN, UNDECIDED, find_word
 
 NO_PAPER = "no published table"
 CLAIMED = f"not {TWINS}"  # of the owners of claims: the papers and us

@@ -10,7 +10,7 @@ from paribus.reports.effects import SignedEffect, measure_in_margins
 from paribus.reports.site.claims import INTERVAL, ClaimLine, format_effect
 from paribus.reports.tables.schema import ContrastRow, Table
 from paribus.verdict.metrics import MEAN
-from paribus.verdict.words import NOT_RUN, WORDS, find_word
+from paribus.verdict.rules import NOT_RUN, WORDS, find_word
 
 _TICKS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0, 10000.0)
 _NAMED = 9  # as many ticks can have their numbers side by side

@@ -33,7 +33,7 @@ from paribus.reports.tables.notes import REVISED
 from paribus.reports.tables.schema import ClaimRow
 from paribus.verdict.claims import OWNERS, PAPER
 from paribus.verdict.published import ids
-from paribus.verdict.words import NOT_RUN, WORDS, find_word
+from paribus.verdict.rules import NOT_RUN, WORDS, find_word
 
 ABOUT_SCALES = {
     "test": "seconds, to see that a sweep works",

@@ -35,9 +35,9 @@ from paribus.verdict.metrics import (
 )
 from paribus.verdict.published import PublishedTable
 from paribus.verdict.resampling import ENOUGH, bca, stochastic_order, superiority
+from paribus.verdict.rules import find_word
 from paribus.verdict.ruling import Outcome, Ruling, rule
 from paribus.verdict.statistics import MeanDifference, find_components, mean_sd, rounded, subtract_nested, tost
-from paribus.verdict.words import find_word
 
 LINEAR = "bag_of_words"  # the anchor that a decided claim names if no arm reaches it
 _PERCENT = 1.5  # a published accuracy above this is printed in percent

@@ -28,7 +28,7 @@ from paribus.reports.tables.blocks import (
 )
 from paribus.reports.tables.facts import write_line
 from paribus.reports.tables.schema import Table
-from paribus.verdict.words import NOT_RUN, WORDS, find_word
+from paribus.verdict.rules import NOT_RUN, WORDS, find_word
 
 Link = Callable[[CellText], str | None]  # the address that a cell leads to
 

@@ -14,9 +14,9 @@ from paribus.runs.record import Record
 from paribus.sweeps.sweep import TRIAL
 from paribus.verdict.metrics import MEAN
 from paribus.verdict.power import POWER
+from paribus.verdict.rules import UNDECIDED
 from paribus.verdict.sequential import FIRST, Looks
 from paribus.verdict.statistics import ALPHA, mean_sd
-from paribus.verdict.words import UNDECIDED
 
 REVISED = "Changed after results had been seen"
 _RANGE = "A range of seeds covers effects and spreads anywhere in their 80% intervals."

@@ -10,8 +10,8 @@ from paribus.core.files import at_scale
 from paribus.core.jsonable import EMPTY, OMITTED
 from paribus.verdict.claims import OURS, OWNERS
 from paribus.verdict.controls import TOLERANCE
+from paribus.verdict.rules import NOT_RUN, UNDECIDED, Relation
 from paribus.verdict.statistics import PAIRED
-from paribus.verdict.words import NOT_RUN, UNDECIDED, Relation
 
 SCHEMA = 1
 # what the n of a table counts; `RUNS`: of another framework, of which nothing is known but their numbers

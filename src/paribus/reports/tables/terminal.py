@@ -26,7 +26,7 @@ from paribus.reports.tables.facts import write_line
 from paribus.reports.tables.schema import AnchorRow, ArmRow, Cell, ClaimRow, Level, Table
 from paribus.verdict.claims import OWNERS
 from paribus.verdict.metrics import MEAN, is_averaged
-from paribus.verdict.words import CONTRADICTED, EQUIVALENT, REPRODUCED
+from paribus.verdict.rules import CONTRADICTED, EQUIVALENT, REPRODUCED
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -18,7 +18,7 @@ A ~ B      else                                       undecided
 
 from __future__ import annotations
 
-from paribus.verdict.words import CONTRADICTED, EQUIVALENT, NOT_RUN, REPRODUCED, UNDECIDED, WORDS, Relation, Word
+from paribus.verdict.rules import CONTRADICTED, EQUIVALENT, NOT_RUN, REPRODUCED, UNDECIDED, WORDS, Relation, Word
 
 
 def _is_inside(low: float, high: float, margin: float) -> bool:

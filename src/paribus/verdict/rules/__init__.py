@@ -59,7 +59,7 @@ class Word:
         return self.holds is not None
 
 
-WORDS: Registry[Word] = Registry("paribus.verdict.words")
+WORDS: Registry[Word] = Registry("paribus.verdict.rules")
 
 
 def find_word(verdict: str) -> Word:
