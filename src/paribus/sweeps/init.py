@@ -131,7 +131,7 @@ def find_wrapped(path: str) -> list[str]:
     if file.kind != "text" or file.path.suffix == ".gz":
         return []
     with file.path.open("rb") as opened:
-        lines = opened.read(SAMPLE).decode("utf-8", "replace").splitlines()[:-1]
+        lines = re.split("\r\n|\r|\n", opened.read(SAMPLE).decode("utf-8", "replace"))[:-1]
     lengths = sorted(len(line) for line in lines if line.strip())
     if len(lengths) < LINES or lengths[-1] > WRAPPED or lengths[len(lengths) // 2] < WRAPPED // 2:
         return []

@@ -69,6 +69,7 @@ def read_files(
         table = pa.concat_tables(tables, promote_options="default")
         if len(set(table.column_names)) < len(table.column_names):  # names that are not UTF-8 raise here
             raise KeyError("a column exists twice")
+        table.validate(full=True)  # damaged bytes of a text
         return table
     except UnicodeDecodeError as error:
         cause = f"{_place(key)}: {files[0]} is not UTF-8 ({_first_line(error)})"
