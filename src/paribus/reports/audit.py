@@ -14,7 +14,7 @@ from paribus.reports.tables.assemble import REPORTS, assemble
 from paribus.reports.tables.budgets import BUDGETS, find_off_budget, find_spent
 from paribus.reports.tables.design import Design, make_design
 from paribus.reports.tables.evidence import find_foreign_text, find_mixed_precisions
-from paribus.reports.tables.notes import describe_revised
+from paribus.reports.tables.notes import describe_leaks, describe_revised
 from paribus.runs.manifest import find_manifest
 from paribus.runs.record import Record
 from paribus.runs.store import Found, find_records, find_stored
@@ -60,6 +60,7 @@ def audit_records(design: Design, stored: Found, roots: Sequence[Path]) -> Repor
         Section("Runs", _count_runs(design, stored.records)),
         Section("Budgets", _compare_budgets(design, done)),
         Section("Text and tokenizer", text),
+        *([Section("Tasks: texts that are in both sets", leaks)] if (leaks := describe_leaks(done)) else []),
         Section("Versions", _list_versions(done)),
         Section("Code and machine", code),
         Section("Sweep file", hashes + describe_revised(design)),
