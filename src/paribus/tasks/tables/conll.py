@@ -121,11 +121,17 @@ def _find_words_and_tags(columns: dict[str, list[list[str]]], indexed: bool, fil
     values = {name: {tag for tags in columns[name] for tag in tags} for name in columns}
     if len(others) > 1 and all(value.isdecimal() for value in values[words]):
         cause = f"{file} has only numbers in column {words}, which would be the words"
-        raise UserError(cause, f"name both by number, as in columns: {{words: {others[0]}, tags: {others[-1]}}}")
+        raise UserError(cause, _ask(others[0], others[-1], file))
     spans = [name for name in others if all(map(_SPAN_TAG.fullmatch, values[name]))]
     candidates = spans or others
     if len(candidates) > 1:
         shown = "; ".join(f"{name}: {', '.join(sorted(values[name])[:3])}" for name in candidates)
         cause = f"{file} has several columns that may be the tags ({shown})"
-        raise UserError(cause, f"name both by number, as in columns: {{words: {words}, tags: {candidates[0]}}}")
+        raise UserError(cause, _ask(words, candidates[0], file))
     return words, candidates[0]
+
+
+def _ask(words: str, tags: str, file: str) -> str:
+    """What to type: an argument of a command, or a setting of the task file."""
+    option = f"columns={words},{tags}" if file.startswith("--") else f"columns: {{words: {words}, tags: {tags}}}"
+    return f"name the columns of the words and the tags by number, such as {option}"

@@ -65,13 +65,13 @@ class Classes:
         self._exact = {name: number for number, name in enumerate(names)}
         alike: dict[object, list[int]] = {}
         for number, name in enumerate(names):
-            alike.setdefault(_comparable(name), []).append(number)
+            alike.setdefault(comparable(name), []).append(number)
         self._alike = {value: numbers[0] for value, numbers in alike.items() if len(numbers) == 1}
 
     def spelled(self, value: object) -> int | None:
         """The number of the class whose name the value spells."""
         text = spell(value)
-        return self._exact.get(text, self._alike.get(_comparable(text)))
+        return self._exact.get(text, self._alike.get(comparable(text)))
 
     def mean(self, value: object) -> Meaning | None:
         """What the value means, if it means a class."""
@@ -147,7 +147,7 @@ def _is_empty(value: object) -> bool:
     return value is None or value != value or (isinstance(value, str | bytes) and not value.strip())
 
 
-def _comparable(text: str) -> object:
+def comparable(text: str) -> object:
     """What is the same for two texts that differ only in how a number or a boolean is written."""
     number = read_number(text)
     if number is not None:

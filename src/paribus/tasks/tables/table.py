@@ -86,7 +86,7 @@ class TableTask(Task):
         self,
         name: str,
         task_type: TaskType,
-        columns: Mapping[str, str],
+        columns: Mapping[str, Any],
         *,
         hub: str | None = None,
         config: str | None = None,
@@ -304,7 +304,7 @@ class LabelTable(TableTask):
     def __init__(
         self,
         name: str,
-        columns: Mapping[str, str],
+        columns: Mapping[str, str | int],
         classes: Sequence[str],
         metrics: Sequence[str] = ("accuracy",),
         symmetric: bool = False,
@@ -342,7 +342,7 @@ class ValueTable(TableTask):
     def __init__(
         self,
         name: str,
-        columns: Mapping[str, str],
+        columns: Mapping[str, str | int],
         least: float,
         most: float,
         metrics: Sequence[str] = ("pearson", "spearman"),
@@ -403,7 +403,7 @@ class TagTable(TableTask):
     def __init__(
         self,
         name: str,
-        columns: Mapping[str, str],
+        columns: Mapping[str, str | int],
         classes: Sequence[str],
         metrics: Sequence[str] = ("f1",),
         crf: bool = False,
@@ -445,7 +445,7 @@ class QuestionTable(TableTask):
     def __init__(
         self,
         name: str,
-        columns: Mapping[str, str],
+        columns: Mapping[str, str | int],
         metrics: Sequence[str] = ("f1", "em"),
         answerless: bool = False,
         threshold: float = 0.0,
@@ -534,13 +534,12 @@ class TextTable(TableTask):
     def __init__(
         self,
         name: str,
-        columns: Mapping[str, str],
+        columns: Mapping[str, str | int],
         metrics: Sequence[str] = ("rougeL", "exact_match"),
         prefix: str | None = None,
         **source: Unpack[TableSource],
     ) -> None:
-        numbers = any(type(column) is int for column in columns.values())
-        names = {ours: ours if numbers else theirs for ours, theirs in columns.items()}
+        names = {ours: theirs if isinstance(theirs, str) else ours for ours, theirs in columns.items()}
         fields = Fields(name, str(names.get("text")), names.get("pair"))
         if prefix is not None:
             fields = Fields("", prefix, names.get("pair"))
