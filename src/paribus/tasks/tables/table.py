@@ -99,8 +99,10 @@ class TableTask(Task):
     ) -> None:
         super().__init__(name, task_type, max_train, max_validation)
         self.numbered = self._are_numbers(columns)
-        self.columns = {ours: list(map(str, theirs)) if isinstance(theirs, list | tuple) else str(theirs)
-                        for ours, theirs in columns.items()}  # fmt: skip
+        self.columns: dict[str, Any] = {
+            ours: list(map(str, theirs)) if isinstance(theirs, list | tuple) else str(theirs)
+            for ours, theirs in columns.items()
+        }
         self.hub, self.config, self.revision, self.path = hub, config, revision, path
         self.held_out = held_out
         usual = {"train": "train"} if self.held_out else {"train": "train", "validation": "validation"}
