@@ -128,9 +128,13 @@ class Classes:
             return
         first: dict[bool, str] = {}
         for split, values in splits.items():
-            for value in values:
-                if not _is_empty(value) and (meaning := self.mean(value)) is not None:
-                    first.setdefault(meaning.spelled, f"{value!r} in {split}")
+            shown = {
+                meaning.spelled: f"{value!r} in {split}"
+                for value in values
+                if not _is_empty(value) and (meaning := self.mean(value)) is not None
+            }
+            if len(shown) == 1:  # a split with both readings is refused with its rows
+                first = {**shown, **first}
         if len(first) == 2:
             raise refuse_mixed(first[True], first[False], what, key)
 
