@@ -291,6 +291,16 @@ def test_the_reading_of_a_file_is_proposed_and_said(
     assert {split: len(rows) for split, rows in task.read("train", "validation").items()} == found.examples
 
 
+def test_the_only_other_file_is_the_one_to_evaluate_on(here: Path) -> None:
+    for name in ("train_5500", "TREC_10"):
+        write_text(here / f"raw/{name}.label", "\n".join(LINES))
+    found = guess_task("raw")
+    assert found.splits == {"train": "train_5500", "validation": "TREC_10"}
+    assert found.notes[0] == "TREC_10 in raw is read as the examples to evaluate on"
+    write_text(here / "raw/more.label", "\n".join(LINES))
+    assert guess_task("raw").held_out == 0.2
+
+
 def test_minus_one_is_no_label_if_the_evaluation_lacks_it(here: Path) -> None:
     for split, shift in (("train", -1), ("dev", 0)):
         labels = [n % (2 - shift) + shift for n in range(30)]

@@ -73,6 +73,8 @@ def guess_task(path: str, columns: Sequence[str] | None = None) -> GuessedTable:
     files = {ours: [place] if place.is_file() else find_files(place, None, theirs, OPTION)
              for ours, theirs in splits.items()}  # fmt: skip
     named, tagged, notes = _name_columns(files["train"], path, columns)
+    if (evaluated := splits.get("validation", HELD_OUT[0])) not in HELD_OUT:
+        notes = (f"{evaluated} in {path} is read as the examples to evaluate on", *notes)
     tables = {ours: _read(paths, named) for ours, paths in files.items()}
     if not tables["train"].num_rows:
         raise UserError(f"{path} has no examples", "give a file with examples")

@@ -75,6 +75,8 @@ class Classes:
 
     def mean(self, value: object) -> Meaning | None:
         """What the value means, if it means a class."""
+        if value is None or value != value:  # NaN
+            return None
         if (number := self.spelled(value)) is not None:
             return Meaning(number, spelled=True)
         place = None if isinstance(value, bool) else read_number(spell(value))
