@@ -37,6 +37,7 @@ def test_only_blanks_and_tabs_separate_fields(tmp_path: Path, code: int, mark: s
         ("1\tAnna\tNN\tB-a\n1-2\tx\t_\t_\n2\tran\tVB\tO\n2.1\ty\t_\t_\n\n1\tBen\tNN\tO\n", [["Anna", "ran"], ["Ben"]]),
         ("0 Anna NN B-a\n1 ran VB O\n\n0 Ben NN O\n", [["Anna", "ran"], ["Ben"]]),
         ("# text = Anna ran\nAnna O\nran O\n\n# id\n# O\n#tag B-b\n", [["Anna", "ran"], ["#", "#tag"]]),
+        ("# id = 1\n1 Anna NN B-a\n2 ran VB O\n\n# id = 2\n1 Ben NN O\n", [["Anna", "ran"], ["Ben"]]),
         ("# a\tb\nAnna\tO\n\n#new\tB-c\nran\tO\n", [["Anna"], ["#new", "ran"]]),
         ("-DOCSTART- -X- O O\n\nAnna NN O\n-DOCSTART- -X- O\nran VB B-a\n", [["Anna"], ["ran"]]),
         ("Anna B-a NN\nran O VB\n", [["Anna", "ran"]]),
@@ -47,6 +48,13 @@ def test_words_are_found(tmp_path: Path, text: str, expected: list[list[str]]) -
     found = read(tmp_path, text)
     assert [words for words, _ in found] == expected
     assert all(tag == "O" or tag[:2] == "B-" for _, tags in found for tag in tags)
+
+
+def test_a_hash_may_begin_a_sentence_whose_tags_are_of_any_kind(tmp_path: Path) -> None:
+    text = "#fun HT\nis VB\n\n# a b c\n#joy HT\n\nit PR\n"
+    assert read(tmp_path, text) == [(["#fun", "is"], ["HT", "VB"]), (["#joy"], ["HT"]), (["it"], ["PR"])]
+    counted = "# id = 1\n1 Anna a NN\n2 ran b VB\n"
+    assert read(tmp_path, counted, ("2", "4")) == [(["Anna", "ran"], ["NN", "VB"])]
 
 
 @pytest.mark.parametrize(

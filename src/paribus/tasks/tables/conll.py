@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,15 +14,25 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 WORDS, TAGS = "words", "tags"
+DOCUMENT = "-DOCSTART-"
 _SPAN_TAG = re.compile(r"O|[BIESLUM][-_].+")
+_ID = re.compile(r"\d+([-.]\d+)?", re.ASCII)
 _EXTRA_ID = re.compile(r"\d+[-.]\d+", re.ASCII)  # of a word of several tokens, and of an empty node, in CoNLL-U
 
 
 class Line(NamedTuple):
-    """A word with its fields, and where it is in the file, counted from 1."""
+    """The fields of a line, with its number in the file, from 1; `tabbed`: they are separated by tabs."""
 
     number: int
     fields: list[str]
+    tabbed: bool
+
+
+class Shape(NamedTuple):
+    """What lines of the same number of fields have in common: the first one is a number, the columns of span tags."""
+
+    counted: bool
+    tagged: frozenset[int]
 
 
 def read_conll(file: Path, wanted: Sequence[str], place: str) -> pa.Table:
@@ -57,33 +67,44 @@ def read_conll(file: Path, wanted: Sequence[str], place: str) -> pa.Table:
 
 def split_sentences(file: Path) -> list[list[Line]]:
     """The lines of each sentence, without document marks and comments."""
-    lines = [
-        Line(
-            number,
-            [field.strip(" ") for field in line.split("\t")] if "\t" in line else re.split(" +", line.strip(" ")),
-        )
-        for number, line in enumerate(file.read_text(encoding="utf-8-sig").split("\n"), 1)
-    ]
-    known = {place for line in lines if not line.fields[0].startswith("#") for place in _places(line)}
+    text = file.read_text(encoding="utf-8-sig")  # with \n as the only line end
+    lines = [_split_line(number, line) for number, line in enumerate(text.split("\n"), 1)]
+    shapes = _find_shapes(lines)
     sentences: list[list[Line]] = [[]]
     for line in lines:
-        if not any(line.fields) or line.fields[0] == "-DOCSTART-":
+        if not any(line.fields) or line.fields[0] == DOCUMENT:
             sentences.append([])
-        elif sentences[-1] or not line.fields[0].startswith("#") or _can_be_word(line, known):
+        elif sentences[-1] or not line.fields[0].startswith("#") or _can_be_word(line, shapes):
             sentences[-1].append(line)
     return [sentence for sentence in sentences if sentence]
 
 
-def _can_be_word(line: Line, known: Collection[tuple[int, int, str]]) -> bool:
-    """Whether a line before a sentence that begins with # may be its first word, and no comment: it has a value behind
-    the first one that another line of the file has at this place, or a span tag.
+def _split_line(number: int, line: str) -> Line:
+    tabbed = "\t" in line
+    fields = [field.strip(" ") for field in line.split("\t")] if tabbed else re.split(" +", line.strip(" "))
+    return Line(number, fields, tabbed)
+
+
+def _find_shapes(lines: Sequence[Line]) -> dict[tuple[int, bool], Shape]:
+    """The shape of lines with so many fields that are separated by tabs or not, from those that do not begin with #."""
+    shapes: dict[tuple[int, bool], Shape] = {}
+    for line in lines:
+        if any(line.fields) and line.fields[0] != DOCUMENT and not line.fields[0].startswith("#"):
+            key = len(line.fields), line.tabbed
+            known = shapes.get(key, Shape(len(line.fields) > 2, frozenset(range(1, len(line.fields)))))
+            tagged = frozenset(at for at in known.tagged if _SPAN_TAG.fullmatch(line.fields[at]))
+            shapes[key] = Shape(known.counted and bool(_ID.fullmatch(line.fields[0])), tagged)
+    return shapes
+
+
+def _can_be_word(line: Line, shapes: Mapping[tuple[int, bool], Shape]) -> bool:
+    """Whether a line before a sentence that begins with # may be a word and no comment: there are lines like it that do
+    not begin so, without an index, and it has span tags wherever all of them do.
     """
-    return any(place in known or _SPAN_TAG.fullmatch(place[2]) for place in _places(line)[1:])
-
-
-def _places(line: Line) -> list[tuple[int, int, str]]:
-    """(number of fields, which of them, its value) for each field."""
-    return [(len(line.fields), at, value) for at, value in enumerate(line.fields)]
+    shape = shapes.get((len(line.fields), line.tabbed))
+    if shape is None or shape.counted:
+        return False
+    return len(line.fields) > 1 and all(_SPAN_TAG.fullmatch(line.fields[at]) for at in shape.tagged)
 
 
 def is_indexed(sentences: Sequence[Sequence[Line]]) -> bool:
