@@ -89,6 +89,16 @@ def test_runs_of_a_tree_with_uncommitted_changes_are_named(user: Path, capsys: p
     assert "✗ 1 of 20 runs from a tree with uncommitted changes: static/seed3\n" in text
 
 
+def test_evaluation_texts_that_are_trained_on_are_counted(user: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "in both sets" not in said(capsys)[1]
+    path = run_of(user, "dynamic") / "result.json"
+    counted = {"trec": {"examples": {"train": 90, "validation": 30}, "leaked": {"validation": 2}}}
+    path.write_text(json.dumps(seal({**json.loads(path.read_text()), "task_examples": counted})))
+    text = said(capsys)[1]
+    assert "## Tasks: texts that are in both sets" in text
+    assert "- Evaluation texts of trec (validation) that are also in its training set: 2 of 30." in text
+
+
 def test_a_seed_of_two_precisions_is_named(user: Path, capsys: pytest.CaptureFixture[str]) -> None:
     profiles = {("static", 1): "32-true", ("dynamic", 1): "bf16-mixed", ("static", 2): "32-true"}
     for (arm, seed), precision in profiles.items():

@@ -22,7 +22,7 @@ from paribus.sweeps.expand import expand
 from paribus.sweeps.init import InitRequest, find_wrapped, name_of, name_task, say_power, split_compared, write_files
 from paribus.sweeps.request import parse
 from paribus.sweeps.sweep_file import load
-from paribus.tasks.tables.guess import GuessedTable, guess_task
+from paribus.tasks.tables.guess import GuessedTable, guess_task, show_examples
 
 DOCS = Path(__file__).parents[2] / "docs"
 LABELS = ("DESC", "HUM", "no")  # the last one is no text in YAML 1.1
@@ -234,6 +234,99 @@ def test_a_share_that_is_held_out_is_checked(here: Path, change: str, message: s
     )
     with pytest.raises(UserError, match=message):
         build(compose(["task=mine"]).tasks.mine).examples(here / "cache")
+
+
+def write_text(path: Path, text: str) -> str:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text)
+    return str(path)
+
+
+def test_tagged_words_are_proposed_and_shown(here: Path, quick: None, capsys: pytest.CaptureFixture[str]) -> None:
+    for split in ("train", "dev"):
+        rows = [f"Anna\tB-PER\nran\tO\nto\tO\nOslo{n}\tB-LOC\n\n" for n in range(12)]
+        write_text(here / f"ner/{split}.conll", "".join(rows))
+    given = ["--text", "books", "--task", "ner", *COMPARE, "scale=smoke", "tokenizer.vocab_size=150"]
+    assert main(["init", *given]) == 0
+    assert "Examples of ner, as they are read:\n  Anna/B-PER ran/O to/O Oslo0/B-LOC\n" in capsys.readouterr().out
+    node = compose(["task=ner"]).tasks.ner
+    assert node["_target_"].endswith(".TagTable")
+    assert (list(node.classes), list(node.metrics)) == (["O", "B-LOC", "B-PER"], ["f1"])
+    assert build(node).summary(here / "cache")["examples"] == {"train": 12, "validation": 12}
+    assert load("books_ner").columns == ("mlm_loss", "ner/f1")
+    nested = "".join(f"Uni\tB-ORG\tO\nBonn{n}\tI-ORG\tB-LOC\n\n" for n in range(40))
+    write_text(here / "nested.conll", nested)
+    with pytest.raises(UserError, match=r"2: B-ORG, I-ORG; 3: B-LOC, O\): name .* by number, such as columns=1,2"):
+        guess_task("nested.conll")
+    assert guess_task("nested.conll", ("1", "3")).classes == ("O", "B-LOC")
+
+
+LINES = [f"{('DESC:manner How', 'HUM:ind Who', 'LOC:city Where')[n % 3]} is {n} ?" for n in range(60)]
+
+
+@pytest.mark.parametrize(
+    ("name", "lines", "columns", "classes", "note"),
+    [
+        ("a.label", LINES, {"text": "text", "label": "label"}, ("DESC", "HUM", "LOC"), "read as a label, a space and"),
+        ("a.tsv", [f"{'ab'[n % 2]}\tThis is text {n}." for n in range(40)], {"text": 2, "label": 1}, ("a", "b"),
+         "a.tsv is read without a header: its first line is an example"),
+        ("a.csv", ["text,label", *(f"text {n},{n % 3 - 1}" for n in range(60))], {"text": "text", "label": "label"},
+         ("-1", "0", "1"), '-1 in the column label is read as a class, not as "no label": remove it'),
+        ("a.csv", ["text,label", *(f"text {n},{(n % 11) + 1}" for n in range(90))], {"text": "text", "label": "label"},
+         tuple(map(str, range(1, 12))), None),
+        ("a.csv", ["text,label", *(f"text {n},{n % 2 > 0}".lower() for n in range(60))],
+         {"text": "text", "label": "label"}, ("false", "true"), None),
+    ],
+)  # fmt: skip
+def test_the_reading_of_a_file_is_proposed_and_said(
+    here: Path, name: str, lines: list[str], columns: dict[str, Any], classes: tuple[str, ...], note: str | None
+) -> None:
+    found = guess_task(write_text(here / name, "\n".join(lines)))
+    assert (found.columns, found.classes) == (columns, classes)
+    assert (note in found.notes[0]) if note else not found.notes
+    (shown, *_) = show_examples(found, "mine")
+    assert shown.partition(": ")[0] in classes
+    with write_files(InitRequest("mine", "books", "mine", found, "masking.rate=0.15,0.4")):
+        task = build(compose(["task=mine"]).tasks.mine)
+    assert {split: len(rows) for split, rows in task.read("train", "validation").items()} == found.examples
+
+
+def test_the_only_other_file_is_the_one_to_evaluate_on(here: Path) -> None:
+    for name in ("train_5500", "TREC_10"):
+        write_text(here / f"raw/{name}.label", "\n".join(LINES))
+    found = guess_task("raw")
+    assert found.splits == {"train": "train_5500", "validation": "TREC_10"}
+    assert found.notes[0] == "TREC_10 in raw is read as the examples to evaluate on"
+    write_text(here / "raw/more.label", "\n".join(LINES))
+    assert guess_task("raw").held_out == 0.2
+
+
+def test_minus_one_is_no_label_if_the_evaluation_lacks_it(here: Path) -> None:
+    for split, shift in (("train", -1), ("dev", 0)):
+        labels = [n % (2 - shift) + shift for n in range(30)]
+        write_text(
+            here / f"mine/{split}.csv", "text,label\n" + "".join(f"t {n},{label}\n" for n, label in enumerate(labels))
+        )
+    found = guess_task("mine")
+    assert (found.classes, found.examples["train"]) == (("0", "1"), 20)
+    assert 'read as "no label", not as a class: add "-1" to the classes' in found.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("two.csv", "text,label\ngood,1\nbad,0\n", "two.csv has 2 labeled examples, too few to hold some out"),
+        ("prose.txt", "".join(f"Word{n} of prose\n" for n in range(9)), "9 different first words in 9 lines"),
+        ("a.csv", "text,label\n" + "".join(f"t{n},{n / 4}\n" for n in range(9)), "holds numbers such as 0.25, not"),
+        ("a.csv", "text,label\n" + "t,1\nu,1.0\nv,2\nw,2.0\n" * 9, "spells a label in two ways, among 1, 1.0, 2"),
+        ("none.conll", "\n\n", "none.conll has no examples"),
+        ("kind/train_1.parq", "x", r"read are \.parquet, \.jsonl, \.csv, \.tsv, \.conll, \.label, \.txt"),
+    ],
+)
+def test_what_cannot_be_proposed_is_said(here: Path, name: str, text: str, said: str) -> None:
+    path = write_text(here / name, text)
+    with pytest.raises(UserError, match=said):
+        guess_task(path if (here / name).suffix != ".parq" else str((here / name).parent))
 
 
 def test_names_are_free_and_claims_are_on_what_can_carry_them(here: Path) -> None:

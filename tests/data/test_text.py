@@ -118,6 +118,33 @@ def test_bad_files_say_what_to_mend(
         read(tmp_path, **settings)
 
 
+@pytest.mark.parametrize("name", ["a.txt.gz", "a.jsonl.gz", "a.parquet"])
+def test_a_flipped_bit_is_one_line_with_the_name_of_the_file(tmp_path: Path, name: str) -> None:
+    rows = [f"text {n} of {n * n % 997}" for n in range(200)]
+    if name == "a.parquet":
+        whole = parquet(tmp_path / name, text=rows).read_bytes()
+    else:
+        lines = [json.dumps({"text": row}) for row in rows] if "json" in name else rows
+        whole = gzip.compress("\n".join(lines).encode())
+    refused = []
+    for at in range(0, len(whole), max(1, len(whole) // 60)):
+        (tmp_path / name).write_bytes(whole[:at] + bytes([whole[at] ^ 16]) + whole[at + 1 :])
+        try:
+            read(tmp_path / name)
+        except UserError as error:
+            refused.append(str(error))
+    assert len(refused) > 10
+    assert all(name in said and "\n" not in said for said in refused)
+
+
+@pytest.mark.parametrize("code", [0x0B, 0x0C, 0x1C, 0x85, 0x2028, 0x2029])
+def test_only_line_feeds_and_carriage_returns_end_a_line(tmp_path: Path, code: int) -> None:
+    line = f"one{chr(code)}two"
+    (tmp_path / "a.txt").write_bytes(f"{line}\r\n{line}\r\r{line}\n".encode())
+    (tmp_path / "b.jsonl").write_text(json.dumps({"text": f"{line}\r\n{line}"}, ensure_ascii=False), encoding="utf-8")
+    assert [one.text for one in read(tmp_path)] == [f"{line}\n{line}", line, f"{line}\n{line}"]
+
+
 def test_missing_parquet_column_names_those_that_exist(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"a\.parquet has no column 'text': set corpus\.text_column.* body, title"):
         read(parquet(tmp_path / "a.parquet", body=["x"], title=["y"]))

@@ -122,6 +122,10 @@ def write_data(folder: Path) -> None:
     for split, count in (("train", 24), ("test", 12)):
         rows = [{"text": f"{('what', 'who', 'where')[n % 3]} is {n}", "label": LABELS[n % 3]} for n in range(count)]
         (folder / f"my/trec/{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (folder / "my/ner").mkdir()
+    for split, count in (("train", 24), ("dev", 12)):
+        sentences = [f"Anna B-PER\nLee I-PER\nlives{n} O\nin O\nOslo B-LOC\n\n" for n in range(count)]
+        (folder / f"my/ner/{split}.conll").write_text("".join(sentences))
 
 
 def test_the_page_on_masking_names_the_whole_interface() -> None:

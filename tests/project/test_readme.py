@@ -147,6 +147,12 @@ def test_the_files_of_init_are_those_that_it_writes(tmp_path: Path, monkeypatch:
     for split, count in (("train", 24), ("test", 12)):
         rows = [{"text": f"who is {n}", "label": ("DESC", "HUM", "LOC")[n % 3]} for n in range(count)]
         (tmp_path / f"my/trec/{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "my/ner").mkdir()
+    for split, count in (("train", 24), ("dev", 12)):
+        sentences = [f"Anna B-PER\nLee I-PER\nlives{n} O\nin O\nOslo B-LOC\n\n" for n in range(count)]
+        (tmp_path / f"my/ner/{split}.conll").write_text("".join(sentences))
+    tagged = InitRequest("books_ner", "my/books", "ner", guess_task("my/ner"), "masking=bernoulli,whole_word")
+    assert dict(FILES)["conf/task/ner.yaml"] == write_task(tagged)
     question = InitRequest("books_trec", "my/books", "trec", guess_task("my/trec"), "masking.rate=0.15,0.4")
     assert dict(FILES)["sweeps/books_trec.yaml"] == write_sweep(question)
     assert dict(FILES)["conf/task/trec.yaml"] == write_task(question)

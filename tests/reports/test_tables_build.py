@@ -190,6 +190,15 @@ def test_notes_say_how_much_of_a_task_stands_in_the_text() -> None:
     assert f"{said}0.0% (static_x10, static); 25.0% (dynamic)." in build(design(), apart)["notes"]
 
 
+def test_notes_count_evaluation_texts_that_are_in_the_training_set() -> None:
+    records = study(seeds=2)
+    for split, count in (("validation", 11), ("hard", 0)):
+        counted = {"trec": {"examples": {"train": 5452, split: 499}, "leaked": {split: count}}}
+        notes = build(design(), [{**each, "task_examples": counted} for each in records])["notes"]
+        said = "Evaluation texts of trec (validation) that are also in its training set: 11 of 499."
+        assert (said in notes) == bool(count)
+
+
 def test_notes_count_fine_tunings_that_learned_nothing_beside_some_that_did() -> None:
     def count(*accuracies: float) -> list[str]:
         runs = [

@@ -99,12 +99,19 @@ def test_the_record_has_it_and_it_is_told(
     text = " ".join(f"word{n % 7}{n % 11} and so" for n in range(60))
     (tmp_path / "train.txt").write_text(f"{text}\n")
     (tmp_path / "validation.txt").write_text("and so word and " * 40 + "\n")
-    for split, rows in (("train", ["one day", "two days"]), ("validation", [text[:80], "not one of them is there"])):
-        pq.write_table(pa.table({"sentence": rows, "label": [0, 1]}), tmp_path / f"{split}.parquet")
+    for split, rows in (
+        ("train", ["one day", "two days"]),
+        ("validation", [text[:80], "not one is there", "One  day"]),
+    ):
+        pq.write_table(
+            pa.table({"sentence": rows, "label": [n % 2 for n in range(len(rows))]}), tmp_path / f"{split}.parquet"
+        )
     task = ["task=sst2", f"tasks.sst2.path={tmp_path}", "tasks.sst2.config=null"]
     own = [*task, f"corpus.path={tmp_path}/*.txt", "tokenizer.vocab_size=100"]
     record = json.loads((run(compose([*arguments, *own])) / "result.json").read_text())
-    assert record["overlap"] == {"sst2": 0.5}
-    assert "task sst2: 50.0% of its evaluation texts also occur in the pre-training text" in capfd.readouterr().err
+    assert record["overlap"] == {"sst2": pytest.approx(1 / 3)}
+    counted = {"examples": {"train": 2, "validation": 3}, "leaked": {"validation": 1}}
+    assert record["task_examples"] == {"sst2": counted}
+    assert "task sst2: 33.3% of its evaluation texts also occur in the pre-training text" in capfd.readouterr().err
     unread = json.loads((run(compose([*arguments, *own, "trainer.max_steps=0"])) / "result.json").read_text())
     assert unread["overlap"] == {}

@@ -312,3 +312,34 @@ def test_questions_without_answers_are_refused() -> None:
     cfg = compose([*T5, "task=squad_v2"])
     with pytest.raises(UserError, match="squad_v2 has questions without an answer, but the model always writes one"):
         build(cfg.tasks.squad_v2).type_for(build(cfg.model))
+
+
+@pytest.mark.parametrize(
+    ("answers", "expected"),
+    [
+        ({"text": ["Oslo"], "answer_start": [17]}, (["Oslo"], [17])),
+        ({"text": ["Oslo"], "answer_start": [17.0]}, (["Oslo"], [17])),
+        ({"text": ["Oslo"], "answer_start": [17.6]}, r"the answer_start 17\.6 of 'Oslo' is not a whole number"),
+        ({"text": ["Oslo"], "answer_start": [None]}, "the answer_start None of 'Oslo' is not a whole number"),
+        ({"text": ["Oslo"], "answer_start": [float("nan")]}, "the answer_start nan of 'Oslo'"),
+        ({"text": ["Oslo"], "answer_start": [18]}, "the answer 'Oslo' is not at character 18"),
+        ({"text": ["Oslo"], "answer_start": [-27]}, "the answer 'Oslo' is not at character -27"),
+        ({"text": ["Oslo"], "answer_start": []}, "has 1 answers and 0 offsets"),
+        ({"text": [None], "answer_start": [3]}, "has no text for the answer at 3"),
+        ({"text": [3], "answer_start": [3]}, "has int, not text, for the answer at 3"),
+        ({"text": "Oslo", "answer_start": 17}, "has no lists of text and answer_start"),
+        ({"text": [None], "answer_start": [None]}, ([], [])),
+        ({"text": None, "answer_start": None}, ([], [])),
+    ],
+)
+def test_answers_are_read_or_their_row_is_named(tmp_path: Path, answers: Any, expected: Any) -> None:
+    row = {"question": "Where?", "context": "Anna was born in Oslo. She ran.", "answers": answers}
+    (tmp_path / "train.jsonl").write_text(json.dumps(row), encoding="utf-8")
+    columns = {name: name for name in row}
+    table = QuestionTable("toy", columns, answerless=True, path=str(tmp_path))
+    if isinstance(expected, str):
+        with pytest.raises(UserError, match=f"row 0 of train.*{expected}"):
+            table.read("train")
+    else:
+        (found,) = table.read("train")["train"]
+        assert (found.answers, found.starts) == expected

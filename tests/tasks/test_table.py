@@ -190,6 +190,38 @@ def test_rows_of_json_may_lack_a_key_and_texts_stay_as_they_are(tmp_path: Path) 
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("suffix", ["csv", "tsv"])
+def test_cells_of_megabytes_and_files_without_a_header_are_read(tmp_path: Path, suffix: str) -> None:
+    mark, quote = (",", '"') if suffix == "csv" else ("\t", "")
+    wide = "[\n1,\n" * 300_000 if suffix == "csv" else "[ 1, " * 300_000
+    for split in ("train", "validation"):
+        rows = [f"{label}{mark}{quote}{wide}{label}{quote}" for label in ("good", "bad", "good")]
+        (tmp_path / f"{split}.{suffix}").write_text("\n".join(rows) + "\n")
+    found = task(tmp_path, columns={"text": 2, "label": 1}).read("train")["train"]
+    assert [(row.text, row.label) for row in found] == [(f"{wide}good", 1), (f"{wide}bad", 0), (f"{wide}good", 1)]
+    with pytest.raises(UserError, match="has no column '3': choose from 1, 2"):
+        task(tmp_path, columns={"text": 3, "label": 1}).read("train")
+
+
+def test_lines_that_begin_with_a_label(tmp_path: Path) -> None:
+    lines = ["DESC:manner How did it go ?", "HUM:ind Who is\u2028he ?"]
+    for split in ("train", "validation"):
+        (tmp_path / f"{split}.label").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    coarse = task(tmp_path, columns={"text": "text", "label": "label"}, classes=["DESC", "HUM"])
+    assert coarse.read("train")["train"][1] == Example("Who is\u2028he ?", None, 1)
+    fine = task(tmp_path, columns={"text": "text", "label": "fine"}, classes=["HUM:ind", "DESC:manner"])
+    assert [row.label for row in fine.read("train")["train"]] == [1, 0]
+    (tmp_path / "train.label").write_bytes(b"DESC:manner Sauternes\xf0 ?")
+    with pytest.raises(UserError, match=r"train\.label is not UTF-8 .* convert it, for example with iconv"):
+        coarse.read("train")
+
+
+def test_a_share_that_leaves_no_example_is_told(tmp_path: Path) -> None:
+    (tmp_path / "two.csv").write_text("sentence,label\nsame,1\nsame,0\n")
+    with pytest.raises(UserError, match=r"held_out=0\.2 leaves no example in .*two\.csv has 2 labeled examples"):
+        task(tmp_path / "two.csv", held_out=0.2).read("train", "validation")
+
+
 def test_hub_without_network_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     datasets = pytest.importorskip("datasets")
     monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", True)

@@ -15,6 +15,7 @@ import pytest
 import torch
 
 from paribus.core.errors import UserError
+from paribus.data.tokens.trained import BPE, Unigram, WordPiece
 from paribus.models.heads.tokens import CRFHead
 from paribus.tasks.examples import TaggedExample
 from paribus.tasks.metrics import find_spans, score_spans
@@ -92,6 +93,29 @@ def test_rows_and_predictions_of_a_sentence_that_is_too_long() -> None:
     assert found == [[1, 2, 0, 3], [4]]
     assert task_type.score(found, examples) == {"f1": 1.0, "accuracy": 1.0}
     assert task_type.score([[0, 2, 0, 3], [4]], examples) == {"f1": 2 / 3, "accuracy": 0.8}
+
+
+WITHOUT_TOKEN = ("\u200b", "\ufe0f", "\ufeff", "\u200d", "\u00ad", "\u200f", "\x07", "\u0301", "\u00a0", "\u3000")
+
+
+@pytest.mark.parametrize(("kind", "size"), [(WordPiece, 80), (BPE, 300), (Unigram, 80)])
+def test_words_without_a_token_cost_an_oracle_nothing(kind: Any, size: int, tmp_path: Path) -> None:
+    """The gold tag of each token is given as the answer, in sentences with words that a tokenizer may drop."""
+    tokenizer = kind(vocab_size=size).build([" ".join(f"{n} Anna Lee ran to Oslo" for n in range(400))] * 2, tmp_path)
+    classes = ("B-a", "B-b", "I-a", "I-b", "O")  # the first one is not O
+    task_type = Tagging(classes, ("f1", "accuracy"))
+    draw = np.random.default_rng(0)
+    for length in (64, 5):
+        for _ in range(60):
+            words = [*draw.choice(["Anna", "ran", *WITHOUT_TOKEN], 6).tolist(), "Oslo"]
+            examples = [TaggedExample(words, [*draw.integers(0, 5, 6).tolist(), 0])]
+            rows = task_type.encode(examples, tokenizer, tokenizer.vocabulary, SimpleNamespace(length=length))
+            answers = [
+                np.maximum(rows.tag_T[start : start + count], 0)
+                for start, count in zip(rows.start_N, rows.length_N, strict=True)
+            ]
+            found = task_type.predict(answers, rows, examples)
+            assert task_type.score(found, examples) == {"f1": 1.0, "accuracy": 1.0}, words
 
 
 def crf(classes: int = 3, width: int = 4) -> CRFHead:

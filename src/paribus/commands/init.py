@@ -22,7 +22,11 @@ TASK: Option[str | None] = Option("--task", "your task: a file, or a folder with
 COMPARE: Option[str | None] = Option("--compare", "what to compare: KEY=A,B", None, text)
 NAME: Option[str | None] = Option("name", "name of the sweep", None, read_name, shown="that of the text and the task")
 COLUMNS: Option[tuple[str, ...] | None] = Option(
-    "columns", "the task's columns: TEXT,LABEL or TEXT,PAIR,LABEL", None, names, shown="guessed from their names"
+    "columns",
+    "the task's columns: TEXT,LABEL or TEXT,PAIR,LABEL or WORDS,TAGS",
+    None,
+    names,
+    shown="guessed from their names",
 )
 SHOWN = 3  # examples
 Read = TypeVar("Read")
@@ -43,14 +47,17 @@ def init(given: Arguments) -> int:
     from paribus.sweeps.init import find_wrapped, say_power, write_files
     from paribus.sweeps.plan import report
     from paribus.sweeps.sweep_file import load
+    from paribus.tasks.tables.guess import show_examples
 
     question = ask(given)
+    examples = show_examples(question.labeled, question.task)
     with write_files(question) as files:
         cache = () if given[CACHE] is None else (f"paths.cache={given[CACHE]}",)
         request = Request(load(question.name), given[SCALE], cache, runs=given[RUNS])
+        print(f"Examples of {question.task}, as they are read:", *(f"  {line}" for line in examples), sep="\n")
         draw_baseline(request)
         print(report(request), say_power(request), sep="\n")
-    for line in find_wrapped(question.text):
+    for line in (*question.labeled.notes, *find_wrapped(question.text)):
         say(line)
     print(f"\nWritten: {files.sweep} and {files.task}. Look at them, then run\n\n  {request.command('run')}")
     return 0
@@ -63,7 +70,7 @@ def ask(given: Arguments) -> InitRequest:
     from paribus.tasks.tables.guess import guess_task
 
     texts, _ = _answer(given, TEXT, "Your text (a file, a folder or a glob): ", lambda path: find(path, TEXT.label))
-    asked = "Your task (a .jsonl, .csv or .parquet file, or a folder with one per split): "
+    asked = "Your task (a .jsonl, .csv, .parquet or .conll file, or a folder with one per split): "
     task, labeled = _answer(given, TASK, asked, lambda path: guess_task(path, given[COLUMNS]))
     menu = "".join(f"\n  {at}. {words}: {usual}" for at, (usual, words) in enumerate(USUAL.items(), 1))
     usual = {str(at): one for at, one in enumerate(USUAL, 1)}

@@ -19,7 +19,7 @@ from paribus.reports.tables.evidence import (
     find_off_budget,
     find_spent,
 )
-from paribus.reports.tables.notes import describe_revised
+from paribus.reports.tables.notes import describe_leaks, describe_revised
 from paribus.runs.manifest import find_manifest
 from paribus.runs.record import Record
 from paribus.runs.store import StudyRecords, find_records, find_stored
@@ -73,6 +73,7 @@ def audit_records(design: Design, stored: StudyRecords, roots: Sequence[Path]) -
         Section("Runs", _count_runs(design, stored.records)),
         Section("Budgets", _compare_budgets(design, done)),
         Section("Text and tokenizer", text),
+        *([Section("Tasks: texts that are in both sets", leaks)] if (leaks := describe_leaks(done)) else []),
         Section("Versions", lines),
         Section("Code and machine", code),
         Section("Sweep file", hashes + describe_revised(design)),

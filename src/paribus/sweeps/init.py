@@ -132,7 +132,7 @@ def find_wrapped(path: str) -> list[str]:
     if file.kind != "text" or file.path.suffix == ".gz":
         return []
     with file.path.open("rb") as opened:
-        lines = opened.read(SAMPLE).decode("utf-8", "replace").splitlines()[:-1]
+        lines = re.split("\r\n|\r|\n", opened.read(SAMPLE).decode("utf-8", "replace"))[:-1]
     lengths = sorted(len(line) for line in lines if line.strip())
     if len(lengths) < LINES or lengths[-1] > WRAPPED or lengths[len(lengths) // 2] < WRAPPED // 2:
         return []
@@ -143,20 +143,27 @@ def find_wrapped(path: str) -> list[str]:
 def write_task(request: InitRequest) -> str:
     """The task file."""
     labeled = request.labeled
-    columns = ", ".join(f"{ours}: {_plain(theirs)}" for ours, theirs in labeled.columns.items())
-    splits = ", ".join(f"{ours}: {theirs}" for ours, theirs in labeled.splits.items())
+    target, metrics = "LabelTable", "[accuracy]   # or f1, matthews; the first is the main one"
+    if labeled.tagged:
+        target = "TagTable"
+        spans = f"[{labeled.metric}]   # of spans; or precision, recall, accuracy; the first is the main one"
+        metrics = spans if labeled.metric == "f1" else "[accuracy]   # of tags; spans need the tags O, B-kind, I-kind"
+    columns = ", ".join(f"{ours}: {_plain(str(theirs)) if isinstance(theirs, str) else theirs}"
+                        for ours, theirs in labeled.columns.items())  # fmt: skip
+    numbers = any(isinstance(theirs, int) for theirs in labeled.columns.values())
+    splits = ", ".join(f"{ours}: {_plain(theirs)}" for ours, theirs in labeled.splits.items())
     names, held = ", ".join(map(_plain, labeled.classes)), labeled.held_out
     fine_tuning, evaluation = labeled.examples["train"], labeled.examples["validation"]
     return "\n".join([
         f"# Task {request.task}: {fine_tuning} examples to fine-tune on, {evaluation} to evaluate on.",
-        "_target_: paribus.tasks.tables.table.LabelTable   # ValueTable: numbers; TagTable: tags; QuestionTable: spans",
+        f"_target_: paribus.tasks.tables.table.{target}   # LabelTable: classes; ValueTable: numbers; TagTable: tags",
         f"name: {request.task}",
         f"path: {_plain(labeled.path)}   # a folder with a .jsonl, .csv, .tsv or .parquet file per split, or one file",
-        f"columns: {{{columns}}}   # our name: the file's name",
+        f"columns: {{{columns}}}   # our name: the file's {'column, from 1' if numbers else 'name'}",
         f"splits: {{{splits}}}   # our name: the file's name",
         *([f"held_out: {held:g}   # share of train to evaluate on, by a hash of the text"] if held else []),
-        f"classes: [{names}]   # spelled as in the file; label numbers 0, 1, ... follow this order",
-        "metrics: [accuracy]   # or f1, matthews; the first is the main one",
+        f"classes: [{names}]   # spelled as in the file",
+        f"metrics: {metrics}",
         "max_train: null       # at most this many examples; null: all",
         "max_validation: null",
     ]) + "\n"  # fmt: skip
@@ -171,7 +178,7 @@ def write_sweep(request: InitRequest) -> str:
         named = plain[:1].isalpha() and choices(key.replace(".", "/"))
         arms[plain if named else f"{re.split('[./]', key)[-1]}_{plain}"] = value
     family = family_of(next((text[6:] for text in request.base if text.startswith("model=")), ""))
-    loss, score, (first, *others) = LOSSES[family], f"{request.task}/accuracy", arms
+    loss, score, (first, *others) = LOSSES[family], f"{request.task}/{request.labeled.metric}", arms
     compares = find_incomparable(loss, (key,)) is None
     margins = ", ".join(
         f"margin {MARGIN[unit]:g} {unit}" for unit in ("points", "nats") if compares or unit == "points"

@@ -32,7 +32,7 @@ class TaskText(Corpus):
     tasks: Mapping[str, Task]
     sentences: Splitter | None = None
     include_test_text: bool = False
-    semantics: ClassVar[int] = 1
+    semantics: ClassVar[int] = 2
     validation: ClassVar[float] = 0.0  # the source names its splits
 
     def __post_init__(self) -> None:

@@ -197,7 +197,14 @@ def join_results(run: Run, data: Data, pretrained: Mapping[str, Any], tuned: Map
         "baselines": {**pretrained["baselines"], **tuned["baselines"]},
         "curves": {**pretrained.get("curves", {}), **tuned["curves"]},
         "overlap": measure_overlaps(run, data) if pretrained["budget"]["steps"] else {},
+        "task_examples": count_examples(run),
     }
+
+
+def count_examples(run: Run) -> dict[str, dict[str, dict[str, int]]]:
+    """{task: its examples in each set, and how many of each evaluation set are also in train}."""
+    summaries = {name: task.summary(run.cache) for name, task in run.tasks.items()}
+    return {name: {part: summary[part] for part in ("examples", "leaked")} for name, summary in summaries.items()}
 
 
 def measure_overlaps(run: Run, data: Data) -> dict[str, float]:

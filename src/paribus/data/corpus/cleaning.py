@@ -212,7 +212,7 @@ class BadWords:
             text = Path(self.path).expanduser().read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise UserError(f"bad words: {self.path} cannot be read", "name a file of words, one per line") from error
-        return [word for line in text.splitlines() if (word := line.strip().lower())]
+        return [word for line in text.split("\n") if (word := line.strip().lower())]
 
     def begin(self) -> Callable[[str], str]:
         words = sorted(self.words(), key=len, reverse=True)

@@ -60,8 +60,9 @@ class Corpus(ABC):
 
 
 def paragraphs(text: str) -> str:
-    """Non-empty lines, stripped of white space at their ends."""
-    return "\n".join(line for part in text.splitlines() if (line := part.strip()))
+    """Non-empty lines, stripped of white space at their ends. Only \\n, \\r\\n and \\r end a line."""
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    return "\n".join(line for part in lines if (line := part.strip()))
 
 
 def in_parts(name: str, blocks: Iterable[str], split: str | None) -> Iterator[Document]:

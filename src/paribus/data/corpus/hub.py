@@ -58,7 +58,7 @@ class Hub(Corpus):
     limit: int | None = None
     errors: str = "strict"
     validation: float = 0.05
-    semantics: ClassVar[int] = 2
+    semantics: ClassVar[int] = 3
 
     def __post_init__(self) -> None:
         check_share(self.validation)

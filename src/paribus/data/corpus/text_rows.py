@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import gzip
 import io
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import BinaryIO, NamedTuple, cast
@@ -118,8 +119,9 @@ class RowReader:
                         text, name = (value.as_py() for value in values)
                         yield self._row(file, number, text, name)
                         number += 1
-        except (pa.ArrowException, OSError, ValueError, KeyError) as error:  # KeyError: a column exists twice
-            raise UserError(f"{file.path} cannot be read as parquet ({error})", "replace it or leave it out") from error
+        except (pa.ArrowException, OSError, ValueError, KeyError, OverflowError, MemoryError) as error:
+            first = next(iter(str(error).split("\n")), "") or type(error).__name__  # KeyError: a column exists twice
+            raise UserError(f"{file.path} cannot be read as parquet ({first})", "replace it or leave it out") from error
 
     def _require(self, columns: list[str], where: str) -> None:
         for key in ("text_column", "id_column"):
@@ -161,7 +163,7 @@ def _read_blocks(file: TextFile) -> Iterator[bytes]:
         try:
             while block := handle.read(BLOCK):
                 yield block
-        except (OSError, EOFError) as error:
+        except (OSError, EOFError, zlib.error) as error:
             raise UserError(f"{file.path} cannot be read ({error})", "check or replace the file") from error
     yield b""
 
@@ -219,7 +221,7 @@ class Articles:
 
 
 def _is_title(line: str) -> bool:
-    words = line.split()
+    words = line.strip().split(" ")
     return len(words) > 2 and words[0] == words[-1] == "=" and words[1] != "=" and words[-2] != "="
 
 

@@ -171,10 +171,10 @@ def read_synsets(path: Path) -> Iterator[Synset]:
     A line is `offset file type count (word id)* count (kind offset type source)* ... | gloss`; the count of words is in
     base 16.
     """
-    for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), start=1):
+    for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").split("\n"), start=1):
         if line.startswith("  ") or not line.strip():  # the license
             continue
-        fields = line.partition(" | ")[0].split()
+        fields = line.partition(" | ")[0].split(" ")
         try:
             at = 4 + 2 * int(fields[3], 16)
             places = [at + 1 + 4 * pointer for pointer in range(int(fields[at]))]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from paribus.core.files import at_scale
 from paribus.reports.tables.design import Design
@@ -55,6 +55,7 @@ def write_notes(
         notes.append(_RANGE + (f" {_MORE.format(study=design.study, scale=design.scale, most=most)}" if near else ""))
     notes += _note_tuning(design)
     notes += _note_overlaps(design, evidence)
+    notes += describe_leaks(run for arm in design.arms for run in evidence.done(arm).values())
     notes += _note_trained(design, evidence)
     notes += _note_noise_scales(design, evidence)
     done = [run for arm in evidence.runs for run in evidence.done(arm).values()]
@@ -182,6 +183,20 @@ def _note_overlaps(design: Design, evidence: Evidence) -> list[str]:
     return [
         f"Evaluation texts of {task} that also occur in the pre-training text: {_list_shares(arms)}."
         for task, arms in sorted(tasks.items())
+    ]
+
+
+def describe_leaks(runs: Iterable[Record]) -> list[str]:
+    """For each evaluation set of a task, how many of its texts are also in the task's training set, if any are."""
+    shared: dict[tuple[str, str], set[str]] = {}  # {(task, set): counts}, of which runs on the same data have one
+    for run in runs:
+        for task, counted in run.task_examples.items():
+            for split, count in counted["leaked"].items():
+                if count:
+                    shared.setdefault((task, split), set()).add(f"{count:,} of {counted['examples'][split]:,}")
+    return [
+        f"Evaluation texts of {task} ({split}) that are also in its training set: {', '.join(sorted(counts))}."
+        for (task, split), counts in sorted(shared.items())
     ]
 
 

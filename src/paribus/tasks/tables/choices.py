@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 from paribus.core.errors import UserError
 from paribus.tasks.examples import ChoiceExample
 from paribus.tasks.prompts import Fields
+from paribus.tasks.tables.labels import spell_classes
 from paribus.tasks.tables.table import TableSource, TableTask
 from paribus.tasks.types.multiple_choice import MultipleChoice
 from paribus.tasks.types.scored import LIKELY, Scored
@@ -22,17 +23,19 @@ class ChoiceTable(TableTask):
     Args:
         columns: `{text: ..., options: ..., label: ...}`, and optionally `question`; `options` is a column of lists, or
             a list of columns with an option each.
-        classes: names of the places of the options; the labels are these names or their numbers.
+        classes: names of the places of the options; a label is one of them, or its place (see `Classes`).
         metrics: accuracy, or with `scored` those of `Scored`, by default all of its accuracies.
         scored: nothing is trained; a left-to-right language model finds one option the likeliest.
 
-    Rows without a label (-1 or null) are left out. Raises UserError for a row with another number of options.
+    Rows without a label (see `LabelTable`) are left out. Raises UserError for a row with another number of options.
     """
 
+    semantics = 2
     required: ClassVar[tuple[str, ...]] = ("text", "options", "label")
     optional: ClassVar[tuple[str, ...]] = ("question",)
-    strings = ("text", "question", "options")
+    strings = ("text", "question", "options", "label")
     lists = True
+    classed: ClassVar[str | None] = "label"
 
     def __init__(
         self,
@@ -43,10 +46,10 @@ class ChoiceTable(TableTask):
         scored: bool = False,
         **source: Unpack[TableSource],
     ) -> None:
-        kind = Scored if scored else MultipleChoice
-        task_type = kind(tuple(classes)) if metrics is None else kind(tuple(classes), tuple(metrics))
+        kind, names = Scored if scored else MultipleChoice, spell_classes(classes, f"tasks.{name}")
+        task_type = kind(names) if metrics is None else kind(names, tuple(metrics))
         super().__init__(name, task_type, columns, **source)
-        self.fields = Fields(name, self.columns["text"], self.columns.get("question"))
+        self.fields = Fields(name, str(self._announce("text")), self._announce("question"))
 
     def _values(self, table: pa.Table) -> dict[str, list[Any]]:
         values = {ours: table.column(self._source_columns(ours)[0]).to_pylist() for ours in self.columns}
@@ -92,8 +95,10 @@ class ClozeTable(ChoiceTable):
     Raises UserError for a row with another number of options, without a gap, or whose label is not an option.
     """
 
+    semantics = 1
     required = ("text", "question", "options", "label")
     optional = ()
+    classed = None  # the label is the text of an option
 
     def __init__(
         self,

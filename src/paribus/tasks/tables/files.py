@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from paribus.core.checksums import parse
 from paribus.core.errors import UserError
+from paribus.tasks.tables.conll import read_conll
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-SUFFIXES = ("parquet", "jsonl", "csv", "tsv", "conll")
+SUFFIXES = ("parquet", "jsonl", "csv", "tsv", "conll", "label", "txt")
+LABELED_LINES = ("label", "txt")  # each line is a label and a text
+BLOCK = 1 << 20, 1 << 30  # bytes of a CSV file that are read at once, which have to hold a whole row
 
 
 def find_files(folder: Path, config: str | None, split: str, key: str) -> list[Path]:
@@ -46,19 +49,32 @@ def identify_file(file: Path) -> list[Any]:
     return [str(file.resolve()), stat.st_size, stat.st_mtime_ns]
 
 
-def read_files(files: Sequence[Path], strings: Sequence[str], key: str) -> pa.Table:
-    """The rows of all files; in CSV and TSV files the columns `strings` are always text.
+def read_files(
+    files: Sequence[Path], strings: Sequence[str], key: str, wanted: Sequence[str] = (), numbered: bool = False
+) -> pa.Table:
+    """The rows of all files.
 
-    Raises UserError, under the config key of the task, for a file that cannot be read.
+    Args:
+        strings: columns that are always text in CSV and TSV files.
+        key: the config key of the task, for messages.
+        wanted: names of the columns that are asked for; see `read_conll`.
+        numbered: columns are named by their number, from 1: CSV and TSV files then have no header.
+
+    Raises UserError for a file that cannot be read.
     """
     import pyarrow as pa
 
     try:
-        table = pa.concat_tables([_read_file(file, strings) for file in files], promote_options="default")
+        tables = [_read_file(file, strings, _place(key), wanted, numbered) for file in files]
+        table = pa.concat_tables(tables, promote_options="default")
         if len(set(table.column_names)) < len(table.column_names):  # names that are not UTF-8 raise here
             raise KeyError("a column exists twice")
+        table.validate(full=True)  # damaged bytes of a text
         return table
-    except (pa.ArrowException, OSError, ValueError, KeyError, OverflowError) as error:
+    except UnicodeDecodeError as error:
+        cause = f"{_place(key)}: {files[0]} is not UTF-8 ({_first_line(error)})"
+        raise UserError(cause, "convert it, for example with iconv -f latin1 -t utf-8") from error
+    except (pa.ArrowException, OSError, ValueError, KeyError, OverflowError, MemoryError) as error:
         kind = files[0].suffix[1:]
         raise UserError(
             f"{_place(key)}: {files[0]} is not a readable {kind} file ({_first_line(error)})", "replace it"
@@ -83,22 +99,39 @@ def load_hub(name: str, config: str | None, revision: str | None, split: str, ke
     return data.with_format("arrow")[:].replace_schema_metadata(data.features.arrow_schema.metadata)
 
 
-def _read_file(file: Path, strings: Sequence[str]) -> pa.Table:
-    if file.suffix == ".parquet":
+def _read_file(file: Path, strings: Sequence[str], place: str, wanted: Sequence[str], numbered: bool) -> pa.Table:
+    suffix = file.suffix[1:]
+    if numbered and suffix not in ("csv", "tsv", "conll"):
+        raise UserError(
+            f"{place}: the columns of {file} have names", "name them; numbers are for .csv, .tsv and .conll"
+        )
+    if suffix == "parquet":
         import pyarrow.parquet as pq
 
         return pq.ParquetFile(file).read()  # read_table imports pandas
-    if file.suffix == ".jsonl":
+    if suffix == "jsonl":
         return _read_json_lines(file)
-    if file.suffix == ".conll":
-        return _read_conll(file)
+    if suffix == "conll":
+        return read_conll(file, wanted, place)
+    if suffix in LABELED_LINES:
+        return _read_labeled_lines(file)
+    return _read_csv(file, strings, numbered)
+
+
+def _read_csv(file: Path, strings: Sequence[str], numbered: bool) -> pa.Table:
+    """A CSV file, or a TSV file, in which quotes are part of the text."""
     import pyarrow as pa
     from pyarrow import csv
 
+    reading = csv.ReadOptions(block_size=min(max(BLOCK[0], file.stat().st_size + 1), BLOCK[1]))
     plain = csv.ParseOptions(delimiter="\t", quote_char=False)
+    parsing = plain if file.suffix == ".tsv" else csv.ParseOptions(newlines_in_values=True)
+    if numbered:
+        reading.autogenerate_column_names = True  # f0, f1, ...
+        strings = [f"f{int(name) - 1}" for name in strings]
     types = csv.ConvertOptions(column_types=dict.fromkeys(strings, pa.string()))
-    options = plain if file.suffix == ".tsv" else csv.ParseOptions(newlines_in_values=True)
-    return csv.read_csv(file, parse_options=options, convert_options=types)
+    table = csv.read_csv(file, read_options=reading, parse_options=parsing, convert_options=types)
+    return table.rename_columns([str(int(name[1:]) + 1) for name in table.column_names]) if numbered else table
 
 
 def _read_json_lines(file: Path) -> pa.Table:
@@ -114,24 +147,30 @@ def _read_json_lines(file: Path) -> pa.Table:
                 raise ValueError(f"line {number} is not JSON: {str(error).partition(':')[0]}") from error
             if not isinstance(row, dict):
                 raise ValueError(f"line {number} is not a JSON object")
-    names = dict.fromkeys(name for row in rows for name in row)
-    return pa.table({name: [row.get(name) for row in rows] for name in names})
+    columns = {}
+    for name in dict.fromkeys(name for row in rows for name in row):
+        try:
+            columns[name] = pa.array([row.get(name) for row in rows])
+        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+            raise ValueError(f"the values of {name!r} are of several types: {_first_line(error)}") from error
+    return pa.table(columns)
 
 
-def _read_conll(file: Path) -> pa.Table:
-    """One word per line: its first field is the word, its last one the tag; blank lines separate sentences."""
+def _read_labeled_lines(file: Path) -> pa.Table:
+    """A label and a text in each line, as in TREC: `LABEL text`, or `LABEL:fine text`, whose whole label is `fine`."""
     import pyarrow as pa
 
-    sentences: list[tuple[list[str], list[str]]] = [([], [])]
-    for line in file.read_text(encoding="utf-8-sig").split("\n"):
-        fields = line.split("\t") if "\t" in line else line.split()
-        if not line.strip():
-            sentences.append(([], []))
-        elif fields[0] != "-DOCSTART-":
-            sentences[-1][0].append(fields[0])
-            sentences[-1][1].append(fields[-1])
-    kept = [sentence for sentence in sentences if sentence[0]]
-    return pa.table({"words": [words for words, _ in kept], "tags": [tags for _, tags in kept]})
+    rows = []
+    for number, line in enumerate(file.read_text(encoding="utf-8-sig").split("\n"), 1):
+        if line.strip():
+            label, _, text = line.strip(" \t").replace("\t", " ", 1).partition(" ")
+            coarse, colon, _ = label.partition(":")
+            if not (coarse and text.strip()):
+                raise ValueError(f"line {number} is not a label, a space and a text")
+            rows.append({"label": coarse, **({"fine": label} if colon else {}), "text": text})
+    if len({len(row) for row in rows}) > 1:
+        raise ValueError("some lines begin with LABEL:fine, and others with a word without a colon")
+    return pa.table({name: [row[name] for row in rows] for name in (rows[0] if rows else ("label", "text"))})
 
 
 def class_names(table: pa.Table, column: str) -> list[str] | None:

@@ -12,6 +12,7 @@ from paribus.core.checksums import digest
 from paribus.core.console import say
 from paribus.core.errors import UserError
 from paribus.tasks.examples import ChoiceExample, Example, Examples
+from paribus.tasks.tables.labels import spell
 from paribus.tasks.tables.table import LabelTable, TableSource, ValueTable
 from paribus.tasks.task import Task
 from paribus.tasks.types.multiple_choice import Ranking
@@ -33,7 +34,7 @@ class RankingTable(LabelTable):
         classes: see `LabelTable`; `right` is the class of right candidates.
     """
 
-    semantics = 1
+    semantics = 2
     required = ("text", "pair", "label")
     optional = ()
 
@@ -47,11 +48,12 @@ class RankingTable(LabelTable):
         **source: Unpack[TableSource],
     ) -> None:
         super().__init__(name, columns, classes, **source)
-        self.task_type = Ranking(tuple(classes), tuple(metrics))
+        names = self.task_type.classes
+        self.task_type = Ranking(names, tuple(metrics))
         self.task_type.check(self.key)
-        if right not in classes:
-            raise UserError(f"{self.key}.right={right} is not a class", f"name one of {', '.join(classes)}")
-        self.right = right
+        if spell(right) not in names:
+            raise UserError(f"{self.key}.right={right} is not a class", f"name one of {', '.join(names)}")
+        self.right = spell(right)
 
     def _settings(self) -> list[Any]:
         return [*super()._settings(), self.right]

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Unpack
 from paribus.core.errors import UserError
 from paribus.tasks.examples import EntityExample, GroupedExample
 from paribus.tasks.prompts import Fields
-from paribus.tasks.tables.table import LabelTable, QuestionTable, TableSource, TableTask
+from paribus.tasks.tables.labels import spell_classes
+from paribus.tasks.tables.table import LabelTable, QuestionTable, TableSource, TableTask, read_answers
 from paribus.tasks.types.classification import Classification, GroupedClassification
 from paribus.tasks.types.question_answering import EntityQA
 
@@ -28,7 +29,7 @@ class JoinedTable(LabelTable):
             belong together, for the metric `em`.
     """
 
-    semantics = 1
+    semantics = 2
     optional = ("group",)
     lists = True
 
@@ -41,7 +42,8 @@ class JoinedTable(LabelTable):
         **source: Unpack[TableSource],
     ) -> None:
         kind = GroupedClassification if "group" in columns else Classification
-        TableTask.__init__(self, name, kind(tuple(classes), tuple(metrics)), columns, **source)
+        task_type = kind(spell_classes(classes, f"tasks.{name}"), tuple(metrics))
+        TableTask.__init__(self, name, task_type, columns, **source)
         self.fields = Fields(name, self._source_columns("text")[0])
 
     def _values(self, table: pa.Table) -> dict[str, list[Any]]:
@@ -76,7 +78,7 @@ class MarkedTable(LabelTable):
         columns: `{text, label, first, first_at, second, second_at}`: the spans and the numbers of their first words.
     """
 
-    semantics = 1
+    semantics = 2
     required = ("text", "label", "first", "first_at", "second", "second_at")
     optional = ()
 
@@ -132,8 +134,9 @@ class GapTable(QuestionTable):
             where = f"{self.key}: row {number} of {split}"
             if not isinstance(spans, dict) or not {"text", "start"} <= set(spans):
                 raise UserError(f"{where} has no text and start in its spans", f"choose {self.key}.columns.spans")
-            right = [(text, at) for text, at in zip(spans["text"], spans["start"], strict=True) if text in answers]
-            texts, starts = [text for text, _ in right], [int(at) for _, at in right]
-            examples.append(EntityExample(query, passage, texts, starts, list(dict.fromkeys(spans["text"]))))
+            entities, places = read_answers(spans["text"], spans["start"], where)
+            right = [(text, at) for text, at in zip(entities, places, strict=True) if text in (answers or ())]
+            texts, starts = [text for text, _ in right], [at for _, at in right]
+            examples.append(EntityExample(query, passage, texts, starts, list(dict.fromkeys(entities))))
             self._check_answers(examples[-1], where)
         return examples

@@ -6,6 +6,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, Unpack
 
@@ -22,6 +23,7 @@ from paribus.tasks.examples import (
 )
 from paribus.tasks.prompts import Fields
 from paribus.tasks.tables.files import class_names, find_files, identify_file, load_hub, read_files
+from paribus.tasks.tables.labels import Cell, Classes, spell_classes
 from paribus.tasks.task import Task
 from paribus.tasks.types.classification import Classification
 from paribus.tasks.types.generation import FreeText
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
 
     from paribus.tasks.types.base import TaskType
 
-UNLABELED = (-1, None)
+BLANKS = " \t\r\n"
 
 
 def is_held_out(texts: Sequence[str], share: float) -> bool:
@@ -59,12 +61,13 @@ class TableTask(Task):
     """A task from the columns of a table; subclasses read its rows.
 
     Args:
-        columns: the source's column for each of ours: all of `required`, and any of `optional`.
+        columns: the source's column for each of ours: all of `required`, and any of `optional`. Numbers, from 1, are
+            columns of `.conll` files, and of `.csv` and `.tsv` files that have no header.
         hub: name of the data set on the hub; used if `path` is null.
         config: name of the configuration on the hub; also a sub-folder of `path`.
         revision: commit or tag on the hub; null for the newest.
-        path: a folder with `<split>.parquet`, `.jsonl`, `.csv`, `.tsv` or `.conll` (or parts, `<split>-*.parquet`),
-            or, with `held_out`, one such file.
+        path: a folder with `<split>.parquet`, `.jsonl`, `.csv`, `.tsv`, `.conll`, or `.label` or `.txt` with a label
+            and a text in each line (or parts, `<split>-*.parquet`), or, with `held_out`, one such file.
         splits: the split of the source behind `train`, `validation` and any further evaluation set.
         held_out: for a source without a validation split: the share of `train` that becomes `validation`, by a hash of
             the texts, so that equal texts share a set and a new row moves no other. 0: the source has the split.
@@ -76,13 +79,14 @@ class TableTask(Task):
     required: ClassVar[tuple[str, ...]] = ("text", "label")
     optional: ClassVar[tuple[str, ...]] = ()
     strings: ClassVar[tuple[str, ...]] = ("text", "pair")  # always text in a CSV file
+    classed: ClassVar[str | None] = None  # ours that holds classes
     lists: ClassVar[bool] = False  # whether one of ours may be a list of the source's columns
 
     def __init__(
         self,
         name: str,
         task_type: TaskType,
-        columns: Mapping[str, str],
+        columns: Mapping[str, Any],
         *,
         hub: str | None = None,
         config: str | None = None,
@@ -94,7 +98,11 @@ class TableTask(Task):
         max_validation: int | None = None,
     ) -> None:
         super().__init__(name, task_type, max_train, max_validation)
-        self.columns = dict(columns)
+        self.numbered = self._are_numbers(columns)
+        self.columns: dict[str, Any] = {
+            ours: list(map(str, theirs)) if isinstance(theirs, list | tuple) else str(theirs)
+            for ours, theirs in columns.items()
+        }
         self.hub, self.config, self.revision, self.path = hub, config, revision, path
         self.held_out = held_out
         usual = {"train": "train"} if self.held_out else {"train": "train", "validation": "validation"}
@@ -102,7 +110,22 @@ class TableTask(Task):
         self._check_settings()
         if self.held_out:
             self.splits["validation"] = self.splits["train"]
-        self.fields = Fields(name, self.columns.get("text", "text"), self.columns.get("pair"))
+        self.fields = Fields(name, self._announce("text") or "text", self._announce("pair"))
+
+    def _are_numbers(self, columns: Mapping[str, Any]) -> bool:
+        """Whether columns are given by number. Raises UserError if only some are."""
+        names = [
+            name for theirs in columns.values() for name in (theirs if isinstance(theirs, list | tuple) else [theirs])
+        ]
+        numbers = [name for name in names if type(name) is int]
+        if numbers and len(numbers) < len(names):
+            cause = f"{self.key}.columns={dict(columns)} has both names and numbers"
+            raise UserError(cause, "give the numbers of all columns if the file has no header, otherwise their names")
+        return bool(numbers)
+
+    def _announce(self, ours: str) -> str | None:
+        """What precedes the texts of a column for a text-to-text model: its name, or ours if it has none."""
+        return ours if self.numbered and ours in self.columns else self.columns.get(ours)
 
     def _check_settings(self) -> None:
         if not set(self.required) <= set(self.columns) <= {*self.required, *self.optional}:
@@ -131,6 +154,7 @@ class TableTask(Task):
 
     def source(self) -> Any:
         settings = [self.columns, self._settings(), self.splits, self.limits, *filter(None, [self.held_out])]
+        settings += ["numbered"] if self.numbered else []
         if self.path is None:
             return [settings, self.hub, self.config, self.revision]
         return [settings, [identify_file(file) for split in self.splits.values() for file in self._files(split)]]
@@ -140,13 +164,34 @@ class TableTask(Task):
 
     def read(self, *splits: str) -> Examples:
         """The examples of these sets, limits applied."""
+        tables = {theirs: self._table(theirs) for theirs in dict.fromkeys(self.splits[ours] for ours in splits)}
+        if self.classed is not None:
+            self._check_readings(tables, self.classed)
         examples = {}
         for ours in splits:
-            rows = self._read_rows(self._table(self.splits[ours]), self.splits[ours])
+            rows = self._read_rows(tables[self.splits[ours]], self.splits[ours])
             if self.held_out and ours in ("train", "validation"):
+                labeled = len(rows)
                 rows = [row for row in rows if is_held_out(row.texts, self.held_out) == (ours == "validation")]
+                if labeled and not rows:
+                    raise UserError(
+                        f"{self.key}.held_out={self.held_out:g} leaves no example in {ours}: "
+                        f"{self.path or self.hub} has {labeled} labeled examples, and the hash of their texts decides",
+                        f"give more examples, another {self.key}.held_out, or a folder with a file per split",
+                    )
             examples[ours] = limit_rows(rows, self.limits["train" if ours == "train" else "validation"])
         return examples
+
+    def _check_readings(self, tables: Mapping[str, pa.Table], column: str) -> None:
+        """Raise UserError if the classes of one split are names and those of another places; see `Classes`."""
+        values = {}
+        for split, table in tables.items():
+            if class_names(table, self.columns[column]) is None:
+                cells = table.column(self.columns[column])
+                lists = cells.to_pylist() if cells.type.num_fields else [cells.unique().to_pylist()]
+                values[split] = [value for each in lists if isinstance(each, list) for value in each]
+        what = "label" if column == "label" else "tag"
+        Classes(self.task_type.classes).check_splits(values, what, self.key)
 
     def _settings(self) -> list[Any]:
         """Settings besides columns, splits and limits that decide which examples are made from the source."""
@@ -164,12 +209,14 @@ class TableTask(Task):
         return [place] if place.is_file() else find_files(place, self.config, split, self.key)
 
     def _table(self, split: str) -> pa.Table:
+        names = [name for ours in self.columns for name in self._source_columns(ours)]
         if self.path is None:
+            if self.numbered:
+                raise UserError(f"{self.key}.columns: the columns of {self.hub} have names", "name them")
             table = load_hub(str(self.hub), self.config, self.revision, split, self.key)
         else:
             strings = [name for ours in self.columns.keys() & set(self.strings) for name in self._source_columns(ours)]
-            table = read_files(self._files(split), strings, self.key)
-        names = [name for ours in self.columns for name in self._source_columns(ours)]
+            table = read_files(self._files(split), strings, self.key, names, self.numbered)
         if any("." in name for name in names):
             table = table.flatten()  # translation.en is a part of a column
         if missing := [name for name in names if name not in table.column_names]:
@@ -215,23 +262,28 @@ class TableTask(Task):
 
     def _read_classes(self, table: pa.Table, labels: Sequence[Any], split: str) -> list[int | None]:
         """The class number of each row, None for a row without a label."""
-        numbers = self._class_numbers(table, "label")
-        for row, label in enumerate(labels):
-            if label not in UNLABELED and label not in numbers:
-                raise UserError(
-                    f"{self.key}.classes: row {row} of {split} has the label {label!r}",
-                    f"add it to the classes, now {', '.join(self.task_type.classes)}",
-                )
-        return [None if label in UNLABELED else numbers[label] for label in labels]
+        classes = Classes(self.task_type.classes)
+        cells = classes.find_labeled(self._name_numbers(table, "label", labels, split))
+        numbers: list[int | None] = [None] * len(labels)
+        for cell, number in zip(cells, classes.read(cells, "label", split, self.key), strict=True):
+            numbers[cell.row] = number
+        return numbers
 
-    def _class_numbers(self, table: pa.Table, column: str) -> dict[Any, int]:
-        """Class number by the label in the table: a name, or a number in the order of the table's own names."""
+    def _name_numbers(self, table: pa.Table, column: str, values: Sequence[Any], split: str) -> list[Any]:
+        """The values of a column; numbers of the `datasets` library, which follow the table's own names, as names."""
         classes = self.task_type.classes
-        in_table = class_names(table, self.columns[column]) or classes
+        in_table = class_names(table, self.columns[column])
+        if in_table is None:
+            return list(values)
         if set(in_table) != set(classes):
             raise UserError(f"{self.key}.classes: {list(classes)}", f"the data has {', '.join(in_table)}")
-        names = {name: number for number, name in enumerate(classes)}
-        return {**names, **{number: names[name] for number, name in enumerate(in_table)}}
+        names: dict[Any, str | None] = {-1: None, None: None, **dict(zip(in_table, in_table, strict=True))}
+        names |= dict(enumerate(in_table))
+        for value in values:
+            if value not in names:
+                raise UserError(f"{self.key}: {split} has the class number {value!r}",
+                                f"give a table that names all of its classes, now {', '.join(in_table)}")  # fmt: skip
+        return [names[value] for value in values]
 
 
 class LabelTable(TableTask):
@@ -239,26 +291,29 @@ class LabelTable(TableTask):
 
     Args:
         columns: `{text: ..., label: ...}`, and for pairs also `pair`.
-        classes: class names in the order of the label numbers; the labels may also be these names.
+        classes: class names; a label is one of them, or its place among them (see `Classes`).
         symmetric: the order of the two texts does not matter, so `finetune.format=gpt` reads them in both orders.
 
-    Rows without a label (-1 or null) are left out.
+    Rows without a label are left out: an empty cell, or -1 if no class has that name.
     """
 
-    semantics = 2
+    semantics = 3
     unset_values: ClassVar[Mapping[str, Any]] = {"symmetric": False}
     optional: ClassVar[tuple[str, ...]] = ("pair",)
+    strings = ("text", "pair", "label")
+    classed = "label"
 
     def __init__(
         self,
         name: str,
-        columns: Mapping[str, str],
+        columns: Mapping[str, str | int],
         classes: Sequence[str],
         metrics: Sequence[str] = ("accuracy",),
         symmetric: bool = False,
         **source: Unpack[TableSource],
     ) -> None:
-        super().__init__(name, Classification(tuple(classes), tuple(metrics), symmetric), columns, **source)
+        task_type = Classification(spell_classes(classes, f"tasks.{name}"), tuple(metrics), symmetric)
+        super().__init__(name, task_type, columns, **source)
         self._check_symmetric(symmetric)
 
     def _read_rows(self, table: pa.Table, split: str) -> list[Example]:
@@ -289,7 +344,7 @@ class ValueTable(TableTask):
     def __init__(
         self,
         name: str,
-        columns: Mapping[str, str],
+        columns: Mapping[str, str | int],
         least: float,
         most: float,
         metrics: Sequence[str] = ("pearson", "spearman"),
@@ -334,7 +389,7 @@ class ValueTable(TableTask):
 
 
 class TagTable(TableTask):
-    """Tagging (see `TableTask`); a `.conll` file has the columns `words` and `tags`.
+    """Tagging (see `TableTask`); a `.conll` file has the columns `words` and `tags` (see `read_conll`).
 
     Args:
         columns: `{words: ..., tags: ...}`, both lists.
@@ -342,23 +397,26 @@ class TagTable(TableTask):
         crf: a CRF layer on top (see `CRFHead`).
     """
 
+    semantics = 2
     required = ("words", "tags")
     strings = ()
+    classed = "tags"
 
     def __init__(
         self,
         name: str,
-        columns: Mapping[str, str],
+        columns: Mapping[str, str | int],
         classes: Sequence[str],
         metrics: Sequence[str] = ("f1",),
         crf: bool = False,
         **source: Unpack[TableSource],
     ) -> None:
-        super().__init__(name, Tagging(tuple(classes), tuple(metrics), crf), columns, **source)
+        task_type = Tagging(spell_classes(classes, f"tasks.{name}"), tuple(metrics), crf)
+        super().__init__(name, task_type, columns, **source)
 
     def _read_rows(self, table: pa.Table, split: str) -> list[TaggedExample]:
-        values, numbers = self._values(table), self._class_numbers(table, "tags")
-        examples = []
+        values, classes = self._values(table), Classes(self.task_type.classes)
+        cells = []
         for row, (words, tags) in enumerate(zip(values["words"], values["tags"], strict=True)):
             where = f"row {row} of {split}"
             if not (isinstance(words, list) and isinstance(tags, list) and words):
@@ -366,14 +424,11 @@ class TagTable(TableTask):
             if len(words) != len(tags):
                 raise UserError(f"{self.key}: {where} has {len(words)} words and {len(tags)} tags", "fix the row")
             for word in words:
-                self._check_text(word, "words", row, split)
-            if unseen := [tag for tag in tags if tag not in numbers]:
-                raise UserError(
-                    f"{self.key}.classes: {where} has the tag {unseen[0]!r}",
-                    f"add it to the tags, now {', '.join(self.task_type.classes)}",
-                )
-            examples.append(TaggedExample(words, [numbers[tag] for tag in tags]))
-        return examples
+                if not isinstance(word, str) or not word.strip(BLANKS):  # other white space is a word of its own
+                    self._check_text("" if isinstance(word, str) else word, "words", row, split)
+            cells += [Cell(row, tag) for tag in self._name_numbers(table, "tags", tags, split)]
+        numbers = iter(classes.read(cells, "tag", split, self.key))
+        return [TaggedExample(words, list(islice(numbers, len(words)))) for words in values["words"]]
 
 
 class QuestionTable(TableTask):
@@ -392,7 +447,7 @@ class QuestionTable(TableTask):
     def __init__(
         self,
         name: str,
-        columns: Mapping[str, str],
+        columns: Mapping[str, str | int],
         metrics: Sequence[str] = ("f1", "em"),
         answerless: bool = False,
         threshold: float = 0.0,
@@ -416,27 +471,52 @@ class QuestionTable(TableTask):
         ):
             self._check_text(question, "question", row, split)
             self._check_text(context, "context", row, split)
+            where = f"{self.key}: row {row} of {split}"
             if not isinstance(answers, dict) or not {"text", "answer_start"} <= set(answers):
                 raise UserError(
-                    f"{self.key}: row {row} of {split} has no text and answer_start in {self.columns['answers']!r}",
+                    f"{where} has no text and answer_start in {self.columns['answers']!r}",
                     f"choose another column with {self.key}.columns.answers",
                 )
-            starts = [int(at) for at in answers["answer_start"]]
-            examples.append(QuestionExample(question, context, list(answers["text"]), starts))
-            self._check_answers(examples[-1], f"{self.key}: row {row} of {split}")
+            texts, starts = read_answers(answers["text"], answers["answer_start"], where)
+            examples.append(QuestionExample(question, context, texts, starts))
+            self._check_answers(examples[-1], where)
         return examples
 
     def _check_answers(self, row: QuestionExample | EntityExample, where: str) -> None:
         if not row.answers and not self.answerless:
             raise UserError(f"{where} has no answer", f"set {self.key}.answerless=true, or leave the row out")
-        if len(row.answers) != len(row.starts):
-            raise UserError(f"{where} has {len(row.answers)} answers and {len(row.starts)} offsets", "fix the row")
         for answer, start in zip(row.answers, row.starts, strict=True):
             if start < 0 or row.context[start : start + len(answer)] != answer or not answer.strip():
                 raise UserError(
                     f"{where}: the answer {answer[:40]!r} is not at character {start} of its context",
                     "fix answer_start or leave the row out",
                 )
+
+
+def read_answers(texts: object, starts: object, where: str) -> tuple[list[str], list[int]]:
+    """The answers to a question and their first characters in its context; an answer without text is none.
+
+    Raises UserError, whose message begins with `where`, for offsets that do not belong to the texts or are no whole
+    numbers.
+    """
+    texts, starts = ([] if given is None else given for given in (texts, starts))
+    if not isinstance(texts, list) or not isinstance(starts, list):
+        raise UserError(f"{where} has no lists of text and answer_start", 'give {"text": [...], "answer_start": [...]}')
+    if len(texts) != len(starts):
+        raise UserError(f"{where} has {len(texts)} answers and {len(starts)} offsets", "fix the row")
+    answers, places = [], []
+    for text, start in zip(texts, starts, strict=True):
+        if not text and start is None:
+            continue
+        if not isinstance(text, str):
+            what = "no text" if text is None else f"{type(text).__name__}, not text,"
+            raise UserError(f"{where} has {what} for the answer at {start!r}", "fix the row or leave it out")
+        if isinstance(start, bool) or not isinstance(start, int | float) or start != start // 1:
+            cause = f"{where}: the answer_start {start!r} of {text[:40]!r} is not a whole number"
+            raise UserError(cause, "fix answer_start or leave the row out")
+        answers.append(text)
+        places.append(int(start))
+    return answers, places
 
 
 class TextTable(TableTask):
@@ -456,14 +536,15 @@ class TextTable(TableTask):
     def __init__(
         self,
         name: str,
-        columns: Mapping[str, str],
+        columns: Mapping[str, str | int],
         metrics: Sequence[str] = ("rougeL", "exact_match"),
         prefix: str | None = None,
         **source: Unpack[TableSource],
     ) -> None:
-        fields = Fields(name, str(columns.get("text")), columns.get("pair"))
+        names = {ours: theirs if isinstance(theirs, str) else ours for ours, theirs in columns.items()}
+        fields = Fields(name, str(names.get("text")), names.get("pair"))
         if prefix is not None:
-            fields = Fields("", prefix, columns.get("pair"))
+            fields = Fields("", prefix, names.get("pair"))
         super().__init__(name, FreeText(fields, metrics=tuple(metrics)), columns, **source)
         self.fields = fields
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, compress
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from paribus.models.network import Batch, Network
 
 NO_TAG = -100  # of a token that starts no word
+UNREAD = -1  # the answer for a word without a token
 SPAN_METRICS = ("f1", "precision", "recall")
 
 
@@ -51,7 +52,8 @@ class TaggedRows(FramedRows):
 class Tagging(TaskType):
     """Tags read off the first token of each word (BERT, section 5.3), word by word or by a CRF over the sentence.
 
-    A sentence that is too long continues in further rows. A word that the tokenizer drops gets the first class.
+    A sentence that is too long continues in further rows. A word without a token, such as a zero-width space, is left
+    out when answers are scored: it is O, or continues the span that it is in.
     """
 
     classes: tuple[str, ...]
@@ -131,9 +133,9 @@ class Tagging(TaskType):
         return tag_BL
 
     def predict(self, outputs_N: Sequence[Any], rows: TaskRows, examples: Sequence[TaggedExample]) -> list[list[int]]:
-        """A tag for each word."""
+        """A tag for each word, `UNREAD` for one without a token."""
         assert isinstance(rows, TaggedRows)
-        tags = [np.zeros(len(row.words), np.int64) for row in examples]
+        tags = [np.full(len(row.words), UNREAD) for row in examples]
         places = zip(rows.label_N.tolist(), rows.start_N.tolist(), rows.length_N.tolist(), strict=True)
         for tag_L, (number, start, length) in zip(outputs_N, places, strict=True):
             word_L = rows.word_T[start : start + length]
@@ -143,11 +145,13 @@ class Tagging(TaskType):
 
     def score(self, predictions: Sequence[Any] | Array, examples: Sequence[TaggedExample]) -> dict[str, float]:
         """Accuracy over words, the other metrics over spans."""
-        given = [row.tags for row in examples]
-        pairs = [g == p for g, p in zip(chain(*given), chain(*predictions), strict=True)]
-        values = {"accuracy": sum(pairs) / len(pairs)}
+        read = [[tag != UNREAD for tag in row] for row in predictions]
+        found = [list(compress(row, read_W)) for row, read_W in zip(predictions, read, strict=True)]
+        given = [list(compress(row.tags, read_W)) for row, read_W in zip(examples, read, strict=True)]
+        pairs = [g == p for g, p in zip(chain(*given), chain(*found), strict=True)]
+        values = {"accuracy": sum(pairs) / max(1, len(pairs))}
         if set(SPAN_METRICS) & set(self.metrics):
-            names = ([[self.classes[tag] for tag in row] for row in rows] for rows in (predictions, given))
+            names = ([[self.classes[tag] for tag in row] for row in rows] for rows in (found, given))
             values |= score_spans(*names)
         return {name: values[name] for name in self.metrics}
 
