@@ -110,7 +110,7 @@ def _name_file(path: Path) -> str:
 
 
 def _list_settings(content: Mapping[str, Any]) -> Settings:
-    """What changes the score of a model on each task: the task's version, its examples and its prompts, if it is said."""
+    """What changes the score of a model on each task, as far as it is said: its version, examples and prompts."""
     config = content.get("config") or {}
     limit = {"limit": config["limit"]} if "limit" in config else {}  # None: all examples
     settings: Settings = {}
