@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -44,14 +43,6 @@ def make_schedule(redrawn: Redrawn) -> MaskSchedule:
     if redrawn not in ("dynamic", "static"):
         raise UserError(f"masks={redrawn} is not valid", "choose dynamic, static or a number of masks in turn")
     return Dynamic() if redrawn == "dynamic" else Static()
-
-
-@dataclass(frozen=True)
-class FeatureRows:
-    """Examples as rows of text, with the special tokens that frame them, and the ids that their noise is drawn for."""
-
-    text: Text
-    example_B: NDArray[np.uint64]
 
 
 class FeatureCollator(ABC):
@@ -134,18 +125,18 @@ class FeatureCollator(ABC):
 
     def views(self, features: Sequence[Features]) -> Views:
         """The original of these examples, their noise, and what is read and written."""
-        rows, schedule = self.frame([_unpad(feature) for feature in features]), self.corruption.masking.schedule
-        epoch = int(self._epoch[0])
+        features, schedule = [_unpad(feature) for feature in features], self.corruption.masking.schedule
+        text, epoch = self.frame(features), int(self._epoch[0])
         if epoch == _UNSET and not isinstance(schedule, Static):
             mend = "call set_epoch(epoch), give the Trainer callbacks=[collator.follow()], or use masks='static'"
             raise UserError("masks change with the epoch, but the collator does not know the epoch", mend)
-        self.corruption.check(int(rows.text.length_B.max(initial=1)), self.wrapped.vocabulary)
-        noise = Noise.of(self.seed, (0, schedule(max(epoch, 0))), rows.example_B)
-        return self.corruption(rows.text, noise, self.wrapped.vocabulary)
+        self.corruption.check(int(text.length_B.max(initial=1)), self.wrapped.vocabulary)
+        noise = Noise.of(self.seed, (0, schedule(max(epoch, 0))), identify(features))
+        return self.corruption(text, noise, self.wrapped.vocabulary)
 
     @abstractmethod
-    def frame(self, features: Sequence[Features]) -> FeatureRows:
-        """The examples as rows of text."""
+    def frame(self, features: Sequence[Features]) -> Text:
+        """The examples as rows of text, with the special tokens that frame them."""
 
     @abstractmethod
     def pack(self, views: Views) -> dict[str, Ints]:
@@ -217,6 +208,26 @@ def pad_rows(rows: Sequence[NDArray[Any]], padding: int, dtype: type, width: int
     return padded_BL
 
 
+def make_text(
+    ids: Sequence[Ints],
+    free: Sequence[Flags],
+    starts: Sequence[Flags],
+    parts: Sequence[NDArray[Any]],
+    pad: int,
+    width: int,
+) -> Text:
+    """Rows of one sentence each, padded to a width; `free`: what is no special token."""
+    free_BL = pad_rows(free, 0, np.bool_, width)
+    return Text(
+        ids_BL=pad_rows(ids, pad, np.int64, width),
+        length_B=np.array([len(row) for row in ids], np.int64),
+        free_BL=free_BL,
+        start_BL=pad_rows(starts, 0, np.bool_, width),
+        sentence_BL=np.where(free_BL, 0, -1).astype(np.int16),
+        part_BL=pad_rows(parts, 0, np.int8, width),
+    )
+
+
 class InPlaceCollator(FeatureCollator):
     """For encoders that predict masked tokens in place; the examples keep their special tokens."""
 
@@ -225,24 +236,15 @@ class InPlaceCollator(FeatureCollator):
     def check(self, corruption: Corruption) -> None:
         EncoderCollator().check(corruption)
 
-    def frame(self, features: Sequence[Features]) -> FeatureRows:
-        specials, pad = self.wrapped.vocabulary.specials, self.wrapped.vocabulary.pad
+    def frame(self, features: Sequence[Features]) -> Text:
+        vocabulary = self.wrapped.vocabulary
         ids = [np.asarray(feature["input_ids"], np.int64) for feature in features]
-        free = [~np.isin(ids_L, specials) for ids_L in ids]
+        free = [~np.isin(ids_L, vocabulary.specials) for ids_L in ids]
         starts = self.find_starts(features, ids, free)
         width = -(-max(map(len, ids), default=1) // WIDTH) * WIDTH
         segments = (np.asarray(feature.get("token_type_ids", [0]), np.int8) for feature in features)
         parts = [part_L[: len(row)] for part_L, row in zip(segments, ids, strict=True)]
-        free_BL = pad_rows(free, 0, np.bool_, width)
-        text = Text(
-            ids_BL=pad_rows(ids, pad, np.int64, width),
-            length_B=np.array([len(row) for row in ids], np.int64),
-            free_BL=free_BL,
-            start_BL=pad_rows(starts, 0, np.bool_, width),
-            sentence_BL=np.where(free_BL, 0, -1).astype(np.int16),
-            part_BL=pad_rows(parts, 0, np.int8, width),
-        )
-        return FeatureRows(text, identify(features))
+        return make_text(ids, free, starts, parts, vocabulary.pad, width)
 
     def pack(self, views: Views) -> dict[str, Ints]:
         arrays = EncoderCollator().arrays(views, self.wrapped.vocabulary)
@@ -279,25 +281,16 @@ class TextToTextCollator(FeatureCollator):
         """Tokens of the text that an example may have, so that the model reads at most `budget` tokens."""
         return self.corruption.raw_length(budget)
 
-    def frame(self, features: Sequence[Features]) -> FeatureRows:
-        specials, pad = self.wrapped.vocabulary.specials, self.wrapped.vocabulary.pad
+    def frame(self, features: Sequence[Features]) -> Text:
+        vocabulary = self.wrapped.vocabulary
         whole = [np.asarray(feature["input_ids"], np.int64) for feature in features]
-        kept = [~np.isin(ids_L, specials) | (ids_L == self.wrapped.vocabulary.unk) for ids_L in whole]
+        kept = [~np.isin(ids_L, vocabulary.specials) | (ids_L == vocabulary.unk) for ids_L in whole]
         starts = self.find_starts(features, whole, kept)
         starts = [start_L[kept_L] for start_L, kept_L in zip(starts, kept, strict=True)]
         ids = [ids_L[kept_L] for ids_L, kept_L in zip(whole, kept, strict=True)]
-        width = max(map(len, ids), default=1)
-        length_B = np.array([len(row) for row in ids], np.int64)
-        real_BL = np.arange(width) < length_B[:, None]
-        text = Text(
-            ids_BL=pad_rows(ids, pad, np.int64, width),
-            length_B=length_B,
-            free_BL=real_BL,
-            start_BL=pad_rows(starts, 0, np.bool_, width),
-            sentence_BL=np.where(real_BL, 0, -1).astype(np.int16),
-            part_BL=np.zeros(real_BL.shape, np.int8),
-        )
-        return FeatureRows(text, identify(features))
+        free = [np.ones(len(row), np.bool_) for row in ids]
+        parts = [np.zeros(len(row), np.int64) for row in ids]
+        return make_text(ids, free, starts, parts, vocabulary.pad, max(map(len, ids), default=1))
 
     def __call__(self, features: Sequence[Features]) -> dict[str, torch.Tensor]:
         import torch
