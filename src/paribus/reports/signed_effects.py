@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from paribus.reports.tables.schema import ContrastRow
-from paribus.verdict.claims import IN_NATS
-from paribus.verdict.metrics import in_points, lower_is_better, metric
+from paribus.verdict.claims import is_in_nats
+from paribus.verdict.metrics import in_points, lower_is_better
 
 
 class SignedEffect(NamedTuple):
@@ -45,4 +45,4 @@ def measure_in_margins(row: ContrastRow) -> SignedEffect | None:
 
 def name_unit(column: str) -> str:
     """What a difference on a column is counted in, for a reader: points, nats or nothing."""
-    return "points" if in_points(column) else "nats" if metric(column).endswith(IN_NATS) else ""
+    return "points" if in_points(column) else "nats" if is_in_nats(column) else ""
