@@ -260,7 +260,7 @@ def test_seeds_that_are_words_are_numbered_and_said(tmp_path: Path) -> None:
     ("changes", "message"),
     [
         ({"metrics": ("acuracy",)}, "has no column 'acuracy': did you mean acc"),
-        ({"seed": "run"}, "has no column 'run': name it with --seed COLUMN, or write --seed none"),
+        ({"seed": "run"}, "has no column 'run': name it with --seed COLUMN, or write --seed none if the runs share"),
         ({"arm": ("model",)}, "has no column 'model': --arm COLUMN names another one"),
         ({"baseline": "bse"}, "'bse' is not an arm: did you mean base"),
         ({"claims": ("warm > cold",)}, "names the unknown arm 'cold'"),

@@ -110,18 +110,16 @@ def _name_file(path: Path) -> str:
 
 
 def _list_settings(content: Mapping[str, Any]) -> Settings:
-    """What changes the score of a model on each task: the version of the task, its examples and its prompts."""
+    """What changes the score of a model on each task, as far as it is said: its version, examples and prompts."""
     config = content.get("config") or {}
+    limit = {"limit": config["limit"]} if "limit" in config else {}  # None: all examples
     settings: Settings = {}
     for task in content["results"]:
         shots = (content.get("n-shot") or {}).get(task, config.get("num_fewshot"))
         counted = (content.get("n-samples") or {}).get(task) or {}
-        settings[task] = {
-            "version": (content.get("versions") or {}).get(task),
-            "num_fewshot": shots,
-            "limit": config.get("limit"),
-            "examples": counted.get("effective"),
-        }
+        version = (content.get("versions") or {}).get(task)
+        said = {"version": version, "num_fewshot": shots, "examples": counted.get("effective")}
+        settings[task] = {**{key: value for key, value in said.items() if value is not None}, **limit}
     return settings
 
 

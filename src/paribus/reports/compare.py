@@ -181,9 +181,7 @@ def _read_run(name: str, folder: Path) -> Answers:
 def _read_folder(name: str, files: Sequence[Path], metrics: Sequence[str], options: FileOptions) -> Answers:
     """The columns of all tasks as `TASK/METRIC`. Raises UserError for a task of which there are several files."""
     columns: dict[str, Values] = {}
-    about: dict[str, Any] = {}
-    settings: dict[str, Mapping[str, Any]] = {}
-    notes: list[str] = []
+    about, settings, notes = dict[str, Any](), dict[str, Any](), list[str]()
     for path in files:
         samples = lm_eval.read_samples(path)
         task = samples.task if samples else path.name
@@ -210,8 +208,7 @@ def _read_file(path: Path, metrics: Sequence[str], options: FileOptions) -> Answ
         )
         raise UserError(f"{path} has no {wanted}", f"give --id; its columns: {', '.join(source.columns[:12])}")
     columns: dict[str, Values] = {}
-    about: dict[str, Any] = {}
-    notes: list[str] = []
+    about, notes = dict[str, Any](), list[str]()
     listed = any(isinstance(row.values.get("metrics"), list) for row in rows)
     filters = lm_eval.split_filters(rows) if listed else {lm_eval.NO_FILTER: rows}
     for kind, part in filters.items():
