@@ -16,6 +16,7 @@ from paribus.commands.compare import ID
 from paribus.core.errors import UserError
 from paribus.core.files import write_sealed
 from paribus.reports.compare import _KEYS, Comparison, FileOptions, compare_runs
+from paribus.reports.compare_arms import ArmComparison
 from paribus.runs.gold import Gold, write_gold
 
 RNG = np.random.default_rng(0)
@@ -212,3 +213,19 @@ def test_the_help_and_the_document_list_every_column_that_identifies_examples() 
     for key in _KEYS:
         assert key in re.split(r", | or ", str(ID.show_default))
         assert f"`{key}`" in document
+
+
+def test_folders_of_arms_are_compared_over_their_seeds(tmp_path: Path) -> None:
+    for arm, bias in (("dynamic", 0.3), ("static", 0.0)):
+        for seed in range(3):
+            golds = np.clip(RNG.random(40) * 0.6 + bias, 0, 1).tolist()
+            run(tmp_path / arm / f"seed{seed}-abc", {"docs_package/seed0": golds}, seed=seed)
+    found = compare_runs(str(tmp_path / "dynamic"), str(tmp_path / "static"))
+    assert isinstance(found, ArmComparison)
+    assert [(row.column, row.seeds, row.examples) for row in found.rows] == [
+        ("docs_package/right", (3, 3), 40),
+        ("docs_package/gold", (3, 3), 40),
+    ]
+    assert found.rows[1].ci_low > 0.2
+    with pytest.raises(UserError, match="has one seed"):
+        compare_runs(str(tmp_path / "dynamic"), str(tmp_path / "static" / "seed0-abc"))

@@ -11,6 +11,7 @@ from paribus.integrations.foreign_records import JudgeOptions
 from paribus.integrations.readers import open_source
 from paribus.integrations.source import ForeignRow, ForeignSource
 from paribus.reports.compare import Comparison, FileOptions, compare_runs
+from paribus.reports.compare_arms import ArmComparison
 from paribus.reports.judge import Judged
 from paribus.reports.judge import judge as judge_source
 
@@ -116,13 +117,15 @@ def compare(
     key: str | None = None,
     where: Mapping[str, str] | None = None,
     decimal: str | None = None,
-) -> Comparison:
+    seed: str | None = None,
+) -> Comparison | ArmComparison:
     """Compare two finished runs, or two files with one row per example, example by example, as `paribus compare` does.
 
-    key: the column that identifies an example; where, decimal: as in `judge`.
+    key: the column that identifies an example; seed: that of the seed, if a file has the rows of several runs; where,
+    decimal: as in `judge`. The folders of two arms are compared over all their seeds.
     Raises UserError if one is not finished, or if the examples are not the same.
     """
-    return compare_runs(str(first), str(second), _list(metric), FileOptions(key, where or {}, decimal))
+    return compare_runs(str(first), str(second), _list(metric), FileOptions(key, seed, where or {}, decimal))
 
 
 def _list(names: Names) -> tuple[str, ...]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from paribus.core.checksums import matches
 from paribus.core.errors import UserError, suggest
@@ -17,6 +17,7 @@ from paribus.integrations.delimited import read as read_table
 from paribus.integrations.foreign_records import filter_rows, write_name
 from paribus.integrations.numbers import fill, has_numbers, read_columns
 from paribus.integrations.source import ForeignRow, ForeignSource
+from paribus.reports.compare_arms import ArmComparison, Scores, compare_arms
 from paribus.reports.tables.blocks import format_p
 from paribus.reports.tables.markdown import render_grid
 from paribus.runs.folder import CONFIG, GOLD, RECORD, RunFolder
@@ -97,18 +98,23 @@ class Comparison:
 class FileOptions:
     """How files are read. `key`: the column that identifies the examples, if it is not one of the usual ones.
 
-    `where`: {column: value} of the rows that count; `decimal`: the decimal mark, if the numbers do not tell it.
+    `seed`: the column of the seed, if a file has the rows of several runs. `where`: {column: value} of the rows that
+    count; `decimal`: the decimal mark, if the numbers do not tell it.
     """
 
     key: str | None = None
+    seed: str | None = None
     where: Mapping[str, str] = field(default_factory=dict)
     decimal: str | None = None
 
 
 def compare_runs(
     first: str, second: str, metrics: Sequence[str] = (), options: FileOptions = FileOptions()
-) -> Comparison:
+) -> Comparison | ArmComparison:
     """Compare two finished runs, two files with one row per example, or two folders of samples of lm-eval.
+
+    If both are several runs (the folder of an arm, or a file with a column of the seed), compare the arms over seeds
+    and examples.
 
     For a run: whether it gave each right answer (`TASK/right`) and with which probability (`TASK/gold`), as means over
     its fine-tunings. For a file: its columns of numbers, or `metrics`.
@@ -116,8 +122,23 @@ def compare_runs(
     Raises UserError if one is not finished or has no such answers, or if the examples or the settings of their
     evaluation are not the same.
     """
-    one, other = (read_answers(name, metrics, options) for name in (first, second))
-    shared = [column for column in one.columns if column in other.columns]
+    ours, theirs = (read_seeds(name, metrics, options) for name in (first, second))
+    if len(ours) > 1 or len(theirs) > 1:
+        return _compare_seeds(first, second, ours, theirs, metrics)
+    one, other = (next(iter(seeds.values())) for seeds in (ours, theirs))
+    wanted = _choose_columns(first, second, one.columns, other.columns, metrics)
+    rows = [_compare_column(column, one, other) for column in wanted]
+    notes = dict.fromkeys((*one.notes, *other.notes))
+    adjusted = holm([1.0 if row.p is None else row.p for row in rows])
+    rows = [replace(row, p_holm=None if row.p is None else rounded(p)) for row, p in zip(rows, adjusted, strict=True)]
+    return Comparison(first, second, tuple(rows), (*notes, *_note_unpaired(wanted, one, other), _MEANING))
+
+
+def _choose_columns(
+    first: str, second: str, one: Collection[str], other: Collection[str], metrics: Sequence[str]
+) -> list[str]:
+    """The columns that were asked for, or all that both have. Raises UserError for one that either lacks."""
+    shared = [column for column in one if column in other]
     wanted = list(metrics) or shared
     for column in wanted:
         if column not in shared:
@@ -126,11 +147,51 @@ def compare_runs(
             raise UserError(f"'{column}' has no numbers in both {first} and {second}", mend)
     if not wanted:
         raise UserError(f"{first} and {second} have no column of numbers in common", "name the same columns in both")
-    rows = [_compare_column(column, one, other) for column in wanted]
-    notes = dict.fromkeys((*one.notes, *other.notes))
-    adjusted = holm([1.0 if row.p is None else row.p for row in rows])
-    rows = [replace(row, p_holm=None if row.p is None else rounded(p)) for row, p in zip(rows, adjusted, strict=True)]
-    return Comparison(first, second, tuple(rows), (*notes, *_note_unpaired(wanted, one, other), _MEANING))
+    return wanted
+
+
+def _compare_seeds(
+    first: str, second: str, one: Mapping[str, Answers], other: Mapping[str, Answers], metrics: Sequence[str]
+) -> ArmComparison:
+    start = next(iter(one.values()))
+    every = [*one.values(), *other.values()]
+    columns = [column for column in start.columns if all(column in answers.columns for answers in every)]
+    wanted = _choose_columns(first, second, columns, columns, metrics)
+    for answers in every[1:]:
+        for column in wanted:
+            _require_same_examples(column, start, answers)
+    scores = {
+        column: tuple({seed: answers.columns[column] for seed, answers in arm.items()} for arm in (one, other))
+        for column in wanted
+    }
+    notes = tuple(dict.fromkeys(note for answers in every for note in answers.notes))
+    return compare_arms(first, second, cast("dict[str, tuple[Scores, Scores]]", scores), notes)
+
+
+def read_seeds(name: str, metrics: Sequence[str], options: FileOptions) -> dict[str, Answers]:
+    """{seed: its answers} of the finished runs of an arm's folder, or of a file with a column of the seed; else one.
+
+    Raises UserError as `compare_runs`.
+    """
+    path = Path(name).expanduser()
+    folders = sorted(record.parent for record in path.glob(f"seed*/{RECORD}"))
+    if folders:
+        runs = {folder.name.removeprefix("seed").partition("-")[0]: folder for folder in folders}
+        if len(runs) < len(folders):
+            raise UserError(f"{name} has several runs of one seed", "give single runs, or move the others away")
+        return {seed: _read_run(str(folder), folder) for seed, folder in runs.items()}
+    if options.seed is None or not path.is_file():
+        return {"": read_answers(name, metrics, options)}
+    source = read_table(name)
+    if options.seed not in source.columns:
+        raise UserError(f"{name} has no column '{options.seed}'", suggest(options.seed, source.columns))
+    seeds = dict.fromkeys(write_name(row.values.get(options.seed)) for row in filter_rows(source, options.where))
+    runs = {}
+    for seed in seeds:
+        answers = read_answers(name, metrics, replace(options, where={**options.where, options.seed: seed}))
+        columns = {column: values for column, values in answers.columns.items() if column != options.seed}
+        runs[seed] = answers._replace(columns=columns)
+    return runs
 
 
 def read_answers(name: str, metrics: Sequence[str], options: FileOptions) -> Answers:
@@ -230,7 +291,7 @@ def _read_file(path: Path, metrics: Sequence[str], options: FileOptions) -> Answ
 def _name_examples(name: str, rows: Sequence[ForeignRow], key: str) -> dict[str, ForeignRow]:
     examples = {write_name(row.values.get(key)): row for row in rows}
     if len(examples) < len(rows):
-        mend = "keep one row per example, choose rows with --where COLUMN=VALUE, or give --id"
+        mend = "keep one row per example, choose rows with --where COLUMN=VALUE, or give --id or --seed"
         raise UserError(f"{name} has several rows with the same {key}", mend)
     return examples
 
