@@ -176,17 +176,17 @@ def read_seeds(name: str, metrics: Sequence[str], options: FileOptions) -> dict[
     path = Path(name).expanduser()
     folders = sorted(record.parent for record in path.glob(f"seed*/{RECORD}"))
     if folders:
-        runs = {folder.name.removeprefix("seed").partition("-")[0]: folder for folder in folders}
-        if len(runs) < len(folders):
+        by_seed = {folder.name.removeprefix("seed").partition("-")[0]: folder for folder in folders}
+        if len(by_seed) < len(folders):
             raise UserError(f"{name} has several runs of one seed", "give single runs, or move the others away")
-        return {seed: _read_run(str(folder), folder) for seed, folder in runs.items()}
+        return {seed: _read_run(str(folder), folder) for seed, folder in by_seed.items()}
     if options.seed is None or not path.is_file():
         return {"": read_answers(name, metrics, options)}
     source = read_table(name)
     if options.seed not in source.columns:
         raise UserError(f"{name} has no column '{options.seed}'", suggest(options.seed, source.columns))
     seeds = dict.fromkeys(write_name(row.values.get(options.seed)) for row in filter_rows(source, options.where))
-    runs = {}
+    runs = dict[str, Answers]()
     for seed in seeds:
         answers = read_answers(name, metrics, replace(options, where={**options.where, options.seed: seed}))
         columns = {column: values for column, values in answers.columns.items() if column != options.seed}
