@@ -484,15 +484,14 @@ def rows_that_contradict(draw: random.Random, draft: Draft) -> None:
 
 
 def logged_steps(draw: random.Random, draft: Draft) -> None:
-    """Lightning's CSVLogger: rows of training and of validation are apart; the last value logged is meant."""
+    """Lightning's CSVLogger: rows of training and of validation are apart; the last value logged is meant. A run without it logged none."""
     spell = draw.choice((str, "{:,}".format, "{}.0".format))
-    draft.ambiguous |= any(row.value in NO_VALUE for row in draft.rows)  # no value, or that of the step before?
     rows = []
     for row in {(row.arm, row.seed, row.value): row for row in draft.rows}.values():
         for step in (500, 1000, 1500):
             steps = {"epoch": str(step // 500), "step": spell(step)}
             rows.append(replace(row, value="", more={**row.more, **steps, "train_loss": f"{draw.random():.4f}"}))
-            value = row.value if step == 1500 else draw.choice(draft.rows).value
+            value = row.value if step == 1500 or row.value in NO_VALUE else draw.choice(draft.rows).value
             rows.append(replace(row, value=value, more={**row.more, **steps, "train_loss": ""}))
     draft.rows = rows
     draft.flags["--step"] = "step"
@@ -509,7 +508,11 @@ def steps_of_whole_rows(draw: random.Random, draft: Draft) -> None:
     earlier = [row.value for row in draft.rows]
     rows = {(row.arm, row.seed, row.value): row for row in draft.rows}.values()
     draft.rows = [
-        replace(row, value=row.value if step == 1500 else draw.choice(earlier), more={**row.more, "step": spell(step)})
+        replace(
+            row,
+            value=row.value if step == 1500 or row.value in NO_VALUE else draw.choice(earlier),
+            more={**row.more, "step": spell(step)},
+        )
         for row in rows
         for step in (500, 1000, 1500)
     ]
