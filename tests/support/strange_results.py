@@ -484,7 +484,10 @@ def rows_that_contradict(draw: random.Random, draft: Draft) -> None:
 
 
 def logged_steps(draw: random.Random, draft: Draft) -> None:
-    """Lightning's CSVLogger: rows of training and of validation are apart; the last value logged is meant. A run without it logged none."""
+    """Lightning's CSVLogger: rows of training and of validation are apart, and the last value logged is meant.
+
+    A run without a value logged none.
+    """
     spell = draw.choice((str, "{:,}".format, "{}.0".format))
     rows = []
     for row in {(row.arm, row.seed, row.value): row for row in draft.rows}.values():
