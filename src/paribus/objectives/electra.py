@@ -1,4 +1,8 @@
-"""Learning from every token: a generator replaces some, and the network predicts which, or the originals."""
+"""Learning from every token: a generator replaces some, and the network predicts which, or the originals.
+
+The settings and weights of the losses; `models/heads/vocabulary.py` computes that of replaced tokens (`ReplacedHead`),
+`objectives/generated.py` lets the generator write.
+"""
 
 from __future__ import annotations
 

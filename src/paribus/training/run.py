@@ -38,8 +38,8 @@ def run(cfg: Mapping[str, Any] | Run, reporter: Reporter | None = None) -> Path:
     """Do what is left of a run or of the run of a composed config, and return its folder.
 
     A finished run is skipped. An interrupted one, or one whose record is damaged, resumes from its last checkpoint.
-    Raises UserError for bad input, before any training step, and Stopped if a signal asks the process to end: it then
-    has written a checkpoint.
+    Raises UserError for bad input, before any training step, and Stopped if a signal asks the process to end; a step in
+    progress has three seconds to write a checkpoint.
     """
     with permitted():
         described = cfg if isinstance(cfg, Run) else Run.of(cfg)
