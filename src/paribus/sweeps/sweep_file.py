@@ -80,7 +80,10 @@ def find(name: str) -> Path:
             f"'{name}' is a search, not a sweep", f"`paribus run {name}` runs it, `paribus status {name}` shows it"
         )
     near = nearest(name, [*names(), *search_names()])
-    mend = f"did you mean {' or '.join(near)}?" if near else "`paribus run --help` lists the sweeps"
+    if name.endswith((".yaml", ".yml")):
+        raise UserError(f"there is no sweep file {name}", "give the path of one, or the name of a sweep")
+    looked = f"it is not in {_folders()[0]}, and no sweep of Paribus; give the path of its file"
+    mend = f"did you mean {' or '.join(near)}?" if near else f"{looked}, or a name that `paribus run --help` lists"
     raise UserError(f"unknown sweep '{name}'", mend)
 
 
