@@ -34,7 +34,7 @@ from paribus.training.description import Run
     ("argv", "said"),
     [
         (["run"], "run needs a SWEEP: for example, paribus run roberta_table1"),
-        (["run", "no_such"], "unknown sweep 'no_such': `paribus run --help` lists the sweeps"),
+        (["run", "no_such"], "or a name that `paribus run --help` lists"),
         (
             ["plan", "optuna_lr"],
             "'optuna_lr' is a search, not a sweep: `paribus run optuna_lr` runs it, `paribus status",

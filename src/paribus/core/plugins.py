@@ -125,7 +125,7 @@ def _check_hydra_keys(node: DictConfig, place: str) -> None:
     typed = OmegaConf.get_type(node)
     known = [each.name for each in fields(typed)] if typed is not None and is_dataclass(typed) else None
     for key in node:
-        if known is not None and key not in known:
+        if known is not None and key not in known and f"{place}.{key}" != "hydra.env":  # Hydra adds that one itself
             names = [name for name in known if not name.startswith("_") and name != "defaults"]
             raise UserError(f"unknown key '{place}.{key}'", suggest(str(key), names))
         if isinstance(child := node._get_node(key), DictConfig) and not (child._is_none() or child._is_missing()):

@@ -211,7 +211,8 @@ def table_seeds(family: str, scale: str, version: str | None = None) -> tuple[in
     settings = load_mapping(path)
     seeds = settings.get("table_seeds")
     if not isinstance(seeds, list) or not seeds or not all(type(seed) is int and seed >= 0 for seed in seeds):
-        raise UserError(f"{path} has no list of seeds 'table_seeds'", "write table_seeds: [0, 1, 2]")
+        cause = f"{path} lacks 'table_seeds'" if not seeds else f"{path}: table_seeds={seeds} is not a list of seeds"
+        raise UserError(cause, "write table_seeds: [0, 1, 2]")
     return tuple(seeds)
 
 

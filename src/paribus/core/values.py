@@ -94,7 +94,7 @@ def check_values(node: object, key: str = "", known: bool = True) -> None:
 
 
 def check_types(component: Mapping[str, Any], key: str) -> None:
-    """Check the settings of a component of another library, at `key`, against its annotations; their bounds are its own.
+    """Check the settings of another library's component, at `key`, against its annotations; the bounds are its own.
 
     Raises UserError naming the first setting whose value has the wrong type.
     """
