@@ -139,3 +139,18 @@ def test_seconds_are_unknown_if_one_fine_tuning_did_not_record_them() -> None:
     assert add_seconds([1.5, 2.0]) == 3.5
     assert add_seconds([1.5, None]) is None
     assert add_seconds([]) == 0.0
+
+
+def test_a_flipped_byte_is_refused_or_changes_no_answer(tmp_path: Path) -> None:
+    answers = {"sst2/seed0": Gold(np.linspace(0, 1, 9).astype(np.float16), np.arange(9) % 2 == 0)}
+    write_gold(tmp_path, answers)
+    whole, refused = (tmp_path / GOLD).read_bytes(), 0
+    for at in range(len(whole)):
+        for mask in (1, 128):
+            (tmp_path / GOLD).write_bytes(whole[:at] + bytes([whole[at] ^ mask]) + whole[at + 1 :])
+            try:
+                assert hash_answers(read_gold(tmp_path)) == hash_answers(answers)
+            except UserError as error:
+                assert "is damaged" in str(error)
+                refused += 1
+    assert refused > len(whole)

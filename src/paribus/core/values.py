@@ -55,8 +55,7 @@ def check_top(config: Mapping[str, Any]) -> None:
         **({f"paths.{key}": value for key, value in paths.items()} if isinstance(paths, Mapping) else {}),
     }
     if empty := next((key for key in _TEXTS if given.get(key) == ""), None):
-        mend = f"write {empty}=NAME or leave it out"
-        raise UserError(f"{empty} is empty", mend)
+        raise UserError(f"{empty} is empty", f"write {empty}=VALUE or leave it out")
     trial = config.get("trial")
     if trial is not None and not (isinstance(trial, Mapping) and trial.keys() == _TRIAL):
         raise UserError(f"trial={str(trial)[:60]} is no trial of a search", "leave it out; a search sets it")

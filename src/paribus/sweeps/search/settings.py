@@ -12,7 +12,7 @@ from paribus.core.build import build
 from paribus.core.checksums import digest
 from paribus.core.config import compose
 from paribus.core.config_errors import explained
-from paribus.core.errors import UserError, located, suggest
+from paribus.core.errors import UserError, suggest
 from paribus.core.recipes import without_recipe
 from paribus.core.trust import check_name
 from paribus.core.values import check_types
@@ -169,16 +169,14 @@ def try_sampler(sampler: Mapping[str, Any], direction: object) -> None:
     directions = _as_list(direction)
     space = {key: optuna.distributions.FloatDistribution(0, 1, step=0.25) for key in ("x", "y")}  # for every sampler
     try:
-        with located(place):
-            built = build(dict(sampler))
-        study = optuna.create_study(sampler=built, directions=directions)
+        study = optuna.create_study(sampler=build(dict(sampler)), directions=directions)
         for _ in range(2):
             study.tell(study.ask(space), [0.0] * len(directions))
     except ImportError as error:
         package = error.name or str(error).partition("'")[2].partition("'")[0]
         cause = f"{name} needs the package '{package}', which is not installed"
         raise UserError(cause, f"pip install {package}, or choose another hydra/sweeper/sampler=") from error
-    except (ValueError, TypeError, AssertionError) as error:
+    except (UserError, ValueError, TypeError, AssertionError) as error:
         raise UserError(f"{place} cannot be used ({error})", f"see the arguments of {name} in Optuna") from error
 
 
