@@ -16,9 +16,10 @@ from torch.nn.functional import log_softmax
 
 from paribus.core.build import build
 from paribus.core.config import compose
+from paribus.core.errors import UserError
 from paribus.models.t5 import ARCHITECTURES
 from paribus.runs.folder import GOLD
-from paribus.runs.gold import Gold, describe_gold, read_gold, write_gold
+from paribus.runs.gold import Gold, describe_gold, hash_answers, read_gold, write_gold
 from paribus.runs.record import read_record
 from paribus.runs.store import keep
 from paribus.tasks.examples import Example

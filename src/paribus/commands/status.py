@@ -7,7 +7,8 @@ from functools import partial
 import click
 
 from paribus.core.arguments import Arguments, Verb
-from paribus.core.config import compose
+from paribus.core.config import compose, plain
+from paribus.core.config_errors import check_keys
 from paribus.core.console import say
 from paribus.core.errors import UserError
 from paribus.sweeps.request import OPTIONS, SWEEP_OR_SEARCH, request_of, search_request_of
@@ -38,7 +39,8 @@ def status(given: Arguments) -> int:
         return 0
     request = request_of(given)
     if request.overrides:  # they change nothing that is shown, but a misspelled one is a mistake
-        compose(arm_overrides(request.sweep, request.scale, request.sweep.baseline, request.overrides))
+        composed = compose(arm_overrides(request.sweep, request.scale, request.sweep.baseline, request.overrides))
+        check_keys(plain(composed))
     print_status(partial(read_status, request))
     if ran_older_file(request):
         say("These runs were made with an older version of the sweep file; `paribus run` repeats those that changed")

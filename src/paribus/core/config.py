@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from paribus.core.checksums import digest
 from paribus.core.config_errors import REFUSED, explain, explained
-from paribus.core.config_names import PRESETS, choices, conf_dir, is_group, roots
+from paribus.core.config_names import choices, conf_dir, is_group, roots
 from paribus.core.errors import UserError
 from paribus.core.files import user_cache, write_cached
 from paribus.core.recipes import check_presets, choices_with, list_presets, with_recipe
@@ -35,6 +35,7 @@ _lock = threading.RLock()  # Hydra's state is one for all threads
 Compose = Callable[[str, Sequence[str]], "DictConfig"]
 _VALUE = re.compile(r"[A-Za-z_][\w.]*")  # a key without +, ~, a group's / and a package's @
 _RECIPE, _PRESET = "scale", "debug="  # a key that decides on the recipe; a preset that forbids `study=`
+_SEVERAL = ("task", "experiment", "debug")  # groups of which a run may have several choices
 _MOST = 256  # kept bases, a few hundred kilobytes each
 _MOST_FILES = 4000  # of 7 kilobytes each
 _bases: dict[str, bytes] = {}  # what choices of groups give, by name; pickled, which copies nine times as fast
@@ -152,13 +153,11 @@ def require_keys(overrides: Sequence[str]) -> None:
 
 
 def _require_single_choices(overrides: Sequence[str]) -> None:
-    """Raise UserError for a list of choices, which Hydra would merge, or take for none; a run has one of each group
-    but tasks.
-    """
+    """Raise UserError for a list of choices of a group that has one: Hydra would merge them, or take [] for none."""
     for text in overrides:
         key, _, value = text.partition("=")
         group = key.lstrip("+").partition("@")[0]
-        if value.startswith("[") and group != "task" and group not in PRESETS and is_group(group):
+        if value.startswith("[") and group not in _SEVERAL and is_group(group):
             raise UserError(f"{text} is a list of choices", f"give one choice of {group}: {', '.join(choices(group))}")
 
 
