@@ -1,4 +1,4 @@
-"""Every key at the top of the config with a value of every kind: of use, or refused in one line before anything runs."""
+"""Every key at the top of the config with a value of every kind: of use, or refused in one line."""
 
 from __future__ import annotations
 
