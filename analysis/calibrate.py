@@ -51,9 +51,9 @@ from paribus.sweeps.sweep import SCRATCH, UNMATCHED
 from paribus.verdict.metrics import Metric, declare, lower_is_better
 from paribus.verdict.power import power
 from paribus.verdict.resampling import bca
+from paribus.verdict.rules import CONTRADICTED, EQUIVALENT, REPRODUCED, Route, find_word
 from paribus.verdict.sequential import FIRST, Looks
 from paribus.verdict.statistics import ALPHA, LEVEL, summarize
-from paribus.verdict.rules import CONTRADICTED, EQUIVALENT, REPRODUCED, Route, find_word
 
 OUT = Path(__file__).parent / "results" / "calibration.json"
 SD = 0.01  # of one arm's score over pre-training seeds: a point

@@ -34,10 +34,7 @@ from paribus.training.description import Run
     ("argv", "said"),
     [
         (["run"], "run needs a SWEEP: for example, paribus run roberta_table1"),
-        (
-            ["run", "no_such"],
-            "unknown sweep 'no_such', neither in ./sweeps nor packaged: `paribus run --help` lists the sweeps",
-        ),
+        (["run", "no_such"], "nor packaged: `paribus run --help` lists the sweeps"),
         (
             ["plan", "optuna_lr"],
             "'optuna_lr' is a search, not a sweep: `paribus run optuna_lr` runs it, `paribus status",

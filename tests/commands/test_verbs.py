@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -216,3 +217,17 @@ def test_names_may_hold_blanks_and_brackets() -> None:
     assert names("WER (%),top 1 [%]") == ("WER (%)", "top 1 [%]")
     with pytest.raises(ValueError, match="commas between them"):
         names("[ , ]")
+
+
+@pytest.mark.parametrize("name", [name for name in VERBS if name != "completion"])
+@pytest.mark.parametrize("stray", ["nope=1", "+nope=1", "~nope", "--nope", "surplus"])
+def test_no_verb_takes_what_it_does_not_know(
+    name: str, stray: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`init` and `adapt` look at the text that they are given first."""
+    monkeypatch.chdir(tmp_path)
+    words = shlex.split(load(name).example.partition("&&")[0])[1:]
+    assert main([*words, stray]) == 2
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 1
+    assert stray.strip("+~").partition("=")[0] in said[0] or name in ("init", "adapt")

@@ -572,7 +572,8 @@ def test_runs_without_a_table_are_said_with_the_mend(
         (tmp_path / "runs" / name / "cpu.json").write_text("{}")
     assert main(["report", "paths.cache=cache", "examples=0"]) == 0
     said = [line for line in capsys.readouterr().err.splitlines() if "no table" in line]
-    assert said == ["other at scale=cpu has runs but no table: `paribus table SWEEP study=other scale=cpu`"]
+    mend = "type `paribus table`, the path of its sweep file, study=other and scale=cpu"
+    assert said == [f"other at scale=cpu has runs but no table: {mend}"]
 
 
 def test_bad_input_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

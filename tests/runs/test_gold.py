@@ -16,9 +16,10 @@ from torch.nn.functional import log_softmax
 
 from paribus.core.build import build
 from paribus.core.config import compose
+from paribus.core.errors import UserError
 from paribus.models.t5 import ARCHITECTURES
 from paribus.runs.folder import GOLD
-from paribus.runs.gold import Gold, describe_gold, read_gold, write_gold
+from paribus.runs.gold import Gold, describe_gold, hash_answers, read_gold, write_gold
 from paribus.runs.record import read_record
 from paribus.runs.store import keep
 from paribus.tasks.examples import Example
@@ -139,3 +140,16 @@ def test_seconds_are_unknown_if_one_fine_tuning_did_not_record_them() -> None:
     assert add_seconds([1.5, 2.0]) == 3.5
     assert add_seconds([1.5, None]) is None
     assert add_seconds([]) == 0.0
+
+
+def test_a_flipped_byte_is_refused_or_changes_no_answer(tmp_path: Path) -> None:
+    answers = {"sst2/seed0": Gold(np.linspace(0, 1, 9).astype(np.float16), np.arange(9) % 2 == 0)}
+    write_gold(tmp_path, answers)
+    whole, refused = (tmp_path / GOLD).read_bytes(), 0
+    for at in range(len(whole)):
+        (tmp_path / GOLD).write_bytes(whole[:at] + bytes([whole[at] ^ 1 << at % 8]) + whole[at + 1 :])
+        try:
+            assert hash_answers(read_gold(tmp_path)) == hash_answers(answers)
+        except UserError:
+            refused += 1
+    assert refused > len(whole) / 2

@@ -152,7 +152,9 @@ def check_config(overrides: Sequence[str], checked: bool) -> DictConfig:
     """
     from hydra.core.override_parser.overrides_parser import OverridesParser
 
+    from paribus.core.plugins import check_hydra
     from paribus.core.trust import check_composed
+    from paribus.core.values import check_top
 
     parsed = OverridesParser.create().parse_overrides(list(overrides))
     swept = {at: override for at, override in enumerate(parsed) if override.is_sweep_override()}
@@ -167,6 +169,8 @@ def check_config(overrides: Sequence[str], checked: bool) -> DictConfig:
     firsts = [values[at][:1] if at in swept else [text] for at, text in enumerate(overrides)]
     config = compose_whole([text for part in firsts for text in part])
     check_composed(config)
+    check_hydra(config.hydra)
+    check_top(plain(_without_hydra(config)))
     for at, texts in values.items():  # another file may bring another class
         for text in texts[1:] if is_group(swept[at].key_or_group) else ():
             others = [*firsts[:at], [text], *firsts[at + 1 :]]

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from paribus.core.checksums import digest
 from paribus.core.config_errors import REFUSED, explain, explained
-from paribus.core.config_names import conf_dir, roots
+from paribus.core.config_names import choices, conf_dir, is_group, roots
 from paribus.core.errors import UserError
 from paribus.core.files import user_cache, write_cached
 from paribus.core.recipes import check_presets, choices_with, list_presets, with_recipe
@@ -35,6 +35,7 @@ _lock = threading.RLock()  # Hydra's state is one for all threads
 Compose = Callable[[str, Sequence[str]], "DictConfig"]
 _VALUE = re.compile(r"[A-Za-z_][\w.]*")  # a key without +, ~, a group's / and a package's @
 _RECIPE, _PRESET = "scale", "debug="  # a key that decides on the recipe; a preset that forbids `study=`
+_SEVERAL = ("task", "experiment", "debug")  # groups of which a run may have several choices
 _MOST = 256  # kept bases, a few hundred kilobytes each
 _MOST_FILES = 4000  # of 7 kilobytes each
 _bases: dict[str, bytes] = {}  # what choices of groups give, by name; pickled, which copies nine times as fast
@@ -61,6 +62,7 @@ def compose(overrides: Sequence[str]) -> DictConfig:
     """
     composed = remember("train", overrides, roots(), compose_uncached)
     check_composed(composed)
+    _refuse_numbers_for_switches(overrides, composed)
     return composed
 
 
@@ -103,6 +105,7 @@ def compose_uncached(name: str, overrides: Sequence[str], whole: bool = False) -
     if searched := next((text for text in overrides if text.lstrip("+~").startswith("hydra.searchpath")), None):
         raise UserError(f"'{searched}' could import a package", "put your choices into ./conf")
     require_keys(overrides)
+    _require_single_choices(overrides)
     register()
     with explained(), _isolated_hydra():
         chosen = with_recipe(overrides) if name == "train" else list(overrides)
@@ -147,6 +150,25 @@ def require_keys(overrides: Sequence[str]) -> None:
     """Raise UserError for an override without a key, which Hydra does not expect."""
     if keyless := next((text for text in overrides if re.match(r"[+~]*(@[^=]*)?=", text)), None):
         raise UserError(f"override {keyless!r} has no key", "write key=value")
+
+
+def _require_single_choices(overrides: Sequence[str]) -> None:
+    """Raise UserError for a list of choices of a group that has one: Hydra would merge them, or take [] for none."""
+    for text in overrides:
+        key, _, value = text.partition("=")
+        group = key.lstrip("+").partition("@")[0]
+        if value.startswith("[") and group not in _SEVERAL and is_group(group):
+            raise UserError(f"{text} is a list of choices", f"give one choice of {group}: {', '.join(choices(group))}")
+
+
+def _refuse_numbers_for_switches(overrides: Sequence[str], composed: DictConfig) -> None:
+    """Raise UserError for a number where the config has true or false: OmegaConf takes 7 and -1 for true."""
+    from omegaconf import OmegaConf
+
+    for text in overrides:
+        number = re.fullmatch(r"\+{0,2}([\w.]+)=(-?\d+)", text)
+        if number and isinstance(OmegaConf.select(composed, number[1], throw_on_missing=False), bool):
+            raise UserError(f"{text.lstrip('+')} has the wrong type", "give true or false")
 
 
 def root_seed(cfg: Mapping[str, Any]) -> int:

@@ -20,6 +20,10 @@ _TYPES = {  # what OmegaConf says of a wrong value: what to give instead
     "to Float": "a number",
     "valid bool": "true or false",
     "not a ListConfig": "a list, such as [0]",
+    "with ListConfig": "a list, such as [0]",
+    "DictConfig with": "a mapping, such as {key: value}",
+    "to string": "a text",
+    "to Dict[": "a mapping, such as {key: value}",
     "not Optional": "a value",
     "not optional": "a value",
     "Non optional": "a value",
@@ -81,6 +85,8 @@ def explain(error: BaseException, choices_made: Mapping[str, str] = MappingProxy
         if group == "experiment" and is_name(name):
             near = f"{near} or " * near.startswith("did you mean") + f"write conf/experiment/{name}.yaml"
         return UserError(f"unknown choice {group}={name}", near)
+    if deleted := re.match(r"Could not delete from config\. '([^']+)' does not exist", text):
+        return unknown_key(deleted[1], (), choices_made)
     if text.startswith("Error merging override "):
         override = text.removeprefix("Error merging override ")
         said = " ".join(str(error.__cause__).split()).split(" full_key:")[0]

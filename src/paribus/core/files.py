@@ -12,14 +12,18 @@ import re
 import secrets
 import shutil
 import tempfile
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 from paribus.core.checksums import seal, seal_folder, sync
 from paribus.core.errors import UserError
 
+# what the reader of a compressed file raises if a byte of it is wrong
+DAMAGED = (OSError, ValueError, BadZipFile, NotImplementedError, RuntimeError, EOFError, KeyError, zlib.error)
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}")
 NAMING = "use at most 100 letters of ASCII, digits and _ . + -, and no dot first"
 

@@ -8,7 +8,7 @@ wants `hydra/sweeper=optuna` calls `register`.
 from __future__ import annotations
 
 import pickle
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from omegaconf import MISSING, DictConfig, OmegaConf
 
 from paribus.core import settings
 from paribus.core.config_names import PRESETS, conf_dir, readable, require_mapping
+from paribus.core.errors import UserError, suggest
 
 _parsed: dict[tuple[str, int, int], bytes] = {}
 LIMITS = {"max_train": None, "max_validation": None}
@@ -101,6 +102,34 @@ def register() -> None:
         store.store(group="hydra/sweeper/sampler", name=name, node=node, provider="paribus")
     for plugin in (UserConf, ShippedFiles, UserFiles, _paribus.ArmsSweeper, _paribus.OptunaSweeper):
         Plugins.instance().register(plugin)
+
+
+def check_hydra(node: DictConfig) -> None:
+    """Check the node `hydra` of a composed config.
+
+    Raises UserError for a key that nothing reads, although `+` has put it there, and for a sweeper or a launcher that
+    is a plain value.
+    """
+    for name in ("sweeper", "launcher"):
+        if not isinstance(value := node._get_node(name), DictConfig):
+            raise UserError(f"hydra.{name}={value} is not a component", f"write hydra/{name}=NAME")
+    _check_hydra_keys(node, "hydra")
+    most = node.sweeper.get("max_batch_size")
+    if most is not None and most < 1:
+        raise UserError(
+            f"hydra.sweeper.max_batch_size={most} is out of range", "give an integer of at least 1, or null"
+        )
+
+
+def _check_hydra_keys(node: DictConfig, place: str) -> None:
+    typed = OmegaConf.get_type(node)
+    known = [each.name for each in fields(typed)] if typed is not None and is_dataclass(typed) else None
+    for key in map(str, node):
+        if known is not None and key not in known and f"{place}.{key}" != "hydra.env":  # Hydra adds that one itself
+            names = [name for name in known if not name.startswith("_") and name != "defaults"]
+            raise UserError(f"unknown key '{place}.{key}'", suggest(key, names))
+        if isinstance(child := node._get_node(key), DictConfig) and not (child._is_none() or child._is_missing()):
+            _check_hydra_keys(child, f"{place}.{key}")
 
 
 class UserConf(SearchPathPlugin):

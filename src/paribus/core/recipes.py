@@ -209,9 +209,11 @@ def table_seeds(family: str, scale: str, version: str | None = None) -> tuple[in
     if path is None:
         raise unknown_recipe(family, scale)
     settings = load_mapping(path)
-    if not settings.get("table_seeds"):
-        raise UserError(f"{path} lacks 'table_seeds'", "add table_seeds: [0, 1, 2]")
-    return tuple(settings["table_seeds"])
+    seeds = settings.get("table_seeds")
+    if not isinstance(seeds, list) or not seeds or not all(type(seed) is int and seed >= 0 for seed in seeds):
+        cause = f"{path} lacks 'table_seeds'" if not seeds else f"{path}: table_seeds={seeds} is not a list of seeds"
+        raise UserError(cause, "write table_seeds: [0, 1, 2]")
+    return tuple(seeds)
 
 
 def unknown_recipe(family: str, scale: str) -> UserError:

@@ -187,7 +187,7 @@ GROUPS: dict[str, type] = {
 def register() -> None:
     """Give Hydra the types: `schema` in each group, and at the root those of the plain keys of a run."""
     from hydra.core.config_store import ConfigStore
-    from omegaconf import BooleanNode, IntegerNode, OmegaConf
+    from omegaconf import BooleanNode, IntegerNode, OmegaConf, StringNode
 
     def typed(group: type) -> Any:
         node = OmegaConf.structured(group)
@@ -197,6 +197,8 @@ def register() -> None:
     store = ConfigStore.instance()
     for name, group in GROUPS.items() - {("paths", Paths)}:
         store.store(name="schema", group=name, node=typed(group))
-    numbers = {key: IntegerNode("???", is_optional=False) for key in ("seed", "replicate", "members")}
-    root = {**numbers, "untrained": BooleanNode("???", is_optional=False), "paths": typed(Paths)}
+    root: dict[str, Any] = {key: IntegerNode("???", is_optional=False) for key in ("seed", "replicate", "members")}
+    root |= {key: StringNode("???", is_optional=False) for key in ("study", "arm")}
+    root |= {key: StringNode("???") for key in ("scale", "sweep", "sweep_hash", "run_dir")}
+    root |= {"untrained": BooleanNode("???", is_optional=False), "paths": typed(Paths)}
     store.store(name="schema", node=OmegaConf.create(root))

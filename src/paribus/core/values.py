@@ -30,6 +30,8 @@ COMPONENTS = {  # settings that are components, although their groups leave the 
     **dict.fromkeys(("objective.view", "objective.shuffling"), False),
     **dict.fromkeys(("finetune.method", "finetune.head", "finetune.optimizer", "finetune.lr_schedule"), True),
 }
+_TEXTS = ("sweep", "sweep_hash", "run_dir", "paths.runs", "paths.cache")  # those that may not be empty
+_TRIAL = {"storage", "study", "id", "metric"}
 _TASK = re.compile(r"finetune\.each\.[^.]+$")  # settings of a single task
 _OPEN = ("Any", "Path")  # annotations that say nothing about the value
 _LIST = re.compile(r"\b(?:list|Sequence)\[([\w |]+)\]")
@@ -40,6 +42,30 @@ _TYPES: dict[str, tuple[Any, str]] = {  # an annotation: (what it takes, how a m
     "str": (str, "a text"),
     "None": (type(None), "null"),
 }
+
+
+def check_top(config: Mapping[str, Any]) -> None:
+    """Check the keys at the top of a resolved config whose values Hydra takes as they come.
+
+    Raises UserError naming the first one whose value has the wrong type or is an empty text.
+    """
+    paths = config.get("paths")
+    given = {
+        **config,
+        **({f"paths.{key}": value for key, value in paths.items()} if isinstance(paths, Mapping) else {}),
+    }
+    if empty := next((key for key in _TEXTS if given.get(key) == ""), None):
+        raise UserError(f"{empty} is empty", f"write {empty}=VALUE or leave it out")
+    trial = config.get("trial")
+    if trial is not None and not (isinstance(trial, Mapping) and trial.keys() == _TRIAL):
+        raise UserError(f"trial={str(trial)[:60]} is no trial of a search", "leave it out; a search sets it")
+    seeds = config.get("table_seeds", [])
+    if not isinstance(seeds, list) or not all(type(seed) is int and seed >= 0 for seed in seeds):
+        raise UserError(f"table_seeds={str(seeds)[:60]} is not a list of seeds", "write table_seeds=[0,1,2]")
+    tokens = config.get("exit_tokens", {})
+    if not isinstance(tokens, Mapping) or not all(type(count) in (int, float) for count in tokens.values()):
+        mend = "write {POSITIONS: TOKENS}, such as {learned: 2.6e+6}"
+        raise UserError(f"exit_tokens={str(tokens)[:60]} does not give numbers of tokens", mend)
 
 
 def check_values(node: object, key: str = "", known: bool = True) -> None:
@@ -64,6 +90,16 @@ def check_values(node: object, key: str = "", known: bool = True) -> None:
                 _check_numbers(path, value, known, ranges.get(str(name)))
     else:
         _check_numbers(key, node, known, None)
+
+
+def check_types(component: Mapping[str, Any], key: str) -> None:
+    """Check the settings of another library's component, at `key`, against its annotations; the bounds are its own.
+
+    Raises UserError naming the first setting whose value has the wrong type.
+    """
+    types = _annotations(kind(component["_target_"]))
+    for name, value in component.items():
+        _check_type(f"{key}.{name}", value, types.get(name, ""))
 
 
 def _check_numbers(key: str, value: object, known: bool, bounds: tuple[float, float] | None) -> None:

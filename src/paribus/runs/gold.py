@@ -7,20 +7,18 @@ Examples are in the task's order, so that those of two runs on the same data can
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Mapping
 from hashlib import blake2b
 from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple
-from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
 from paribus.core.checksums import hash_file
 from paribus.core.errors import UserError
-from paribus.core.files import write_bytes
+from paribus.core.files import DAMAGED, write_bytes
 from paribus.runs.folder import GOLD
 
 _LEAST = 2.0**-25  # half of the smallest float16 above 0
@@ -49,7 +47,7 @@ def read_gold(folder: Path) -> dict[str, Gold]:
         with np.load(path) as arrays:
             names = dict.fromkeys(key.rpartition("/")[0] for key in arrays.files)
             return {name: Gold(*(arrays[f"{name}/{part}"] for part in Gold._fields)) for name in names}
-    except (OSError, ValueError, KeyError, EOFError, BadZipFile, zlib.error) as error:
+    except DAMAGED as error:
         raise UserError(f"{path} is damaged ({error})", "remove it and task_runs.jsonl, then run it again") from error
 
 

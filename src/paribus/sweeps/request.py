@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from paribus.core.arguments import Arguments, Flag, Option, Positional, Verb, folder, names, switch, text, whole
 from paribus.core.arguments import parse as parse_arguments
-from paribus.core.config import compose_whole
+from paribus.core.config import compose_whole, plain
 from paribus.core.config_names import PRESETS, choices
 from paribus.core.errors import UserError
 from paribus.core.files import read_name
 from paribus.core.recipes import SCALE as USUAL_SCALE
 from paribus.runs import store
 from paribus.sweeps import sweep_file
+from paribus.sweeps.search.settings import check_settings
 from paribus.sweeps.search.storage import STUDY as STUDY_FILE
 from paribus.sweeps.sweep import Sweep
 from paribus.sweeps.tuning import Tune
@@ -195,19 +197,24 @@ def request_of(given: Arguments, sweep: str | None = None) -> Request:
 
 
 class SearchRequest(NamedTuple):
-    """`name` in conf/search, or None for a folder. `folder` of the study. `slots`: None for as many as fit."""
+    """`name` in conf/search, or None for a folder. `folder` of the study. `slots`: None for as many as fit. `settings`:
+    the keys of `hydra.sweeper`.
+    """
 
     name: str | None
     folder: Path
     overrides: tuple[str, ...] = ()
     slots: int | None = 1
+    settings: Mapping[str, Any] = MappingProxyType({})
 
 
 def search_request_of(given: Arguments, folders: bool = False) -> SearchRequest | None:
     """The search that the user named, or None if the name is not a search; `folders`: the folder of a study counts too.
 
-    Raises UserError for arguments that only a sweep has, and for keys that the search does not know.
+    Raises UserError for arguments that only a sweep has, and for keys that the search does not know or cannot use.
     """
+    from paribus.core.plugins import check_hydra  # it imports Hydra
+
     name = given[SWEEP]
     if folders and os.path.isfile(Path(name) / STUDY_FILE):  # unlike Path.is_file, for every name
         return SearchRequest(None, Path(name))
@@ -216,10 +223,13 @@ def search_request_of(given: Arguments, folders: bool = False) -> SearchRequest 
     only_sweeps = [ARMS, SEEDS, RESULTS, TUNE, LAUNCHER, *UNTIL]
     given.refuse(only_sweeps, f"does not apply to the search {name}", "a search has the keys hydra.sweeper.*")
     overrides = tuple(given.config(SCALE, STUDY, RUNS, CACHE))
-    folder = compose_whole([f"search={name}", *overrides]).hydra.sweeper.folder
-    if folder is None:
+    config = compose_whole([f"search={name}", *overrides])
+    check_hydra(config.hydra)
+    settings: Any = plain(config.hydra.sweeper)
+    check_settings(settings)
+    if (folder := settings["folder"]) is None:
         raise UserError(f"search={name} has no hydra.sweeper.folder", "set hydra.sweeper.folder=PATH")
     slots: int | None = 1
     if SLOTS in given:
         slots = given[SLOTS]  # None for `auto`
-    return SearchRequest(name, Path(str(folder)), overrides, slots)
+    return SearchRequest(name, Path(str(folder)), overrides, slots, settings)

@@ -81,7 +81,9 @@ def find(name: str) -> Path:
         )
     near = nearest(name, [*names(), *search_names()])
     mend = f"did you mean {' or '.join(near)}?" if near else "`paribus run --help` lists the sweeps"
-    raise UserError(f"unknown sweep '{name}', neither in ./sweeps nor packaged", mend)
+    if name.endswith((".yaml", ".yml")):
+        raise UserError(f"there is no sweep file {name}", "give the path of one, or the name of a sweep")
+    raise UserError(f"unknown sweep '{name}', neither in {_folders()[0]} nor packaged", mend)
 
 
 def load(name: str) -> Sweep:

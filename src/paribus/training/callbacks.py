@@ -8,13 +8,12 @@ import math
 import os
 import statistics
 import time
-import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
-from zipfile import BadZipFile, ZipFile
+from zipfile import ZipFile
 
 import pytorch_lightning as pl
 import torch
@@ -23,7 +22,7 @@ from tqdm import tqdm
 from paribus.core.checksums import sync
 from paribus.core.console import EVERY, duration, say, watched
 from paribus.core.errors import UserError
-from paribus.core.files import write_text
+from paribus.core.files import DAMAGED, write_text
 from paribus.core.processes import Stopped, asked_to_stop
 
 if TYPE_CHECKING:
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
 
 LAST = "last.ckpt"
 _BAR = "{desc}: {n_fmt}/{total_fmt}, {remaining} left{postfix} |{bar}|"  # the bar has what a narrow window leaves it
-_DAMAGED = (OSError, ValueError, BadZipFile, NotImplementedError, RuntimeError, EOFError, KeyError, zlib.error)
 WARM_STEPS = 5  # first steps that the speed leaves out, at most half of them
 POINTS = 50  # of a fine-tuning's curve
 KEPT_RATES = 20_000  # steps whose speed is remembered
@@ -292,7 +290,7 @@ def _read_saved(folder: Path) -> dict[str, Any]:
     last = folder / LAST
     if not last.is_file():
         return {}
-    with suppress(*_DAMAGED), ZipFile(last) as file:  # torch writes a zip file, which has checksums
+    with suppress(*DAMAGED), ZipFile(last) as file:  # torch writes a zip file, which has checksums
         if file.testzip() is None and "global_step" in (kept := torch.load(last, weights_only=True, mmap=True)):
             return dict(kept)
     _start_over(last, folder)

@@ -17,7 +17,7 @@ from paribus.core.files import check_names
 from paribus.core.settings import GROUPS, Batch, FineTuning, HeldOut, Paths, Profile, Trainer
 from paribus.core.stages import end_at, list_stages, settle
 from paribus.core.trust import check_tree
-from paribus.core.values import check_values
+from paribus.core.values import check_top, check_values
 from paribus.data.tokens.prepare import Data, Source, data_fingerprint, prepare
 from paribus.data.tokens.store import sample_store
 from paribus.runs.identity import Identity, identify
@@ -87,6 +87,7 @@ class Run:
         check_tree(config)
         check_keys(config)
         check_names(config)
+        check_top(config)
         before = None
         for name in list_stages(config)[:-1]:
             before = Run._one(end_at(config, name), before, like)

@@ -23,6 +23,8 @@ from paribus.sweeps.sweep import SCRATCH, Sweep
 from paribus.sweeps.sweep_file import names
 from paribus.verdict.published import ids, numbers, row_flags, table
 
+FIRST = "roberta_table1"  # a sweep to begin with
+
 
 def write_site(site: Path, reports: Path, runs: Path, results: Path, examples: int, cache: Path | None) -> None:
     """Write the site.
@@ -38,14 +40,15 @@ def write_site(site: Path, reports: Path, runs: Path, results: Path, examples: i
     """
     entries, named = collect(reports, runs, results), names()
     for study, scale in find_untabled(entries, runs, results):
-        asked = study if study in named else f"SWEEP study={study}"
-        say(f"{study} at scale={scale} has runs but no table: `paribus table {asked} scale={scale}`")
+        if study in named:
+            mend = f"type `paribus table {study} scale={scale}`"
+        else:
+            mend = f"type `paribus table`, the path of its sweep file, study={study} and scale={scale}"
+        say(f"{study} at scale={scale} has runs but no table: {mend}")
     searches = find_searches(runs)
     if not entries and not searches:
-        mend = (
-            "for example, `paribus run roberta_table1 scale=smoke` and then `paribus table roberta_table1 scale=smoke`"
-        )
-        raise UserError("there is no table yet", mend)
+        mend = f"run a sweep and make its table, such as `paribus run {FIRST}` and then `paribus table {FIRST}`"
+        raise UserError(f"there is no table in {reports} or {results} yet", mend)
     samples = Samples(examples, str(cache) if cache else find_cache())
     count = size = 0
     for path, content in render_pages(entries, searches, samples):

@@ -190,7 +190,11 @@ class Ledger:
     def _queue_unseen(self, taken: set[tuple[str, ...]], number: int) -> None:
         free = [texts for texts in self._grid if texts not in taken]
         texts = free[0] if self.ordered else random.Random(self.seed + number).choice(free)
-        self.study.enqueue_trial({key: text.partition("=")[2] for key, text in zip(self.space, texts, strict=True)})
+        values = {
+            key: part.number(text.partition("=")[2])  # type: ignore[union-attr]
+            for (key, part), text in zip(self.space.items(), texts, strict=True)
+        }
+        self.study.enqueue_trial(values)
 
     def _overrides(self, trial: Trial) -> tuple[str, ...]:
         overrides = [f"{key}={part.text(trial.params[key])}" for key, part in self.space.items()]

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from paribus.core.build import build
 from paribus.core.checksums import digest
 from paribus.core.config import compose
 from paribus.core.config_errors import explained
-from paribus.core.errors import UserError
+from paribus.core.errors import UserError, suggest
 from paribus.core.recipes import without_recipe
 from paribus.core.trust import check_name
+from paribus.core.values import check_types
 from paribus.sweeps.search.space import Choice, Dimension, dimension
 from paribus.sweeps.search.storage import JOURNAL, without_password
 from paribus.verdict.metrics import LOSS
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from optuna.trial import Trial
 
 DIRECTIONS = ("minimize", "maximize")
+_URL = "use journal:FILE, sqlite:///FILE or postgresql://..."
+_COMPONENT = "write a mapping with the _target_ of a class, or choose hydra/sweeper/sampler=NAME"
 _OUR_KEYS = {"trial", "evaluation", "objective"}  # keys of our own application, whose jobs return their metrics by name
 _NOT_SEMANTIC = ("hydra", "paths", "profile", "logger", "trial", "run_dir", "sweep_hash", "search")
 
@@ -89,6 +93,94 @@ class Settings:
         return sampler
 
 
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and bool(value)
+
+
+def _is_whole(value: object, least: int) -> bool:
+    return type(value) is int and value >= least
+
+
+def _is_number(value: object, least: float, most: float = math.inf) -> bool:
+    return type(value) in (int, float) and least <= cast("float", value) <= most and math.isfinite(cast("float", value))
+
+
+def _is_component(value: object) -> bool:
+    return isinstance(value, Mapping) and isinstance(value.get("_target_"), str)
+
+
+def _are_texts(value: object) -> bool:
+    return value is None or (_as_list(value) != [] and all(map(_is_text, _as_list(value))))
+
+
+_KEYS: Mapping[str, tuple[Callable[[Any], bool], str]] = {  # of hydra.sweeper: (whether it takes a value, what to give)
+    "sampler": (_is_component, _COMPONENT),
+    "direction": (
+        lambda value: value is not None and _are_texts(value) and set(_as_list(value)) <= set(DIRECTIONS),
+        f"use {' or '.join(DIRECTIONS)}, or a list of them",
+    ),
+    "storage": (lambda value: value is None or (_is_text(value) and ":" in value), _URL),
+    "study_name": (lambda value: value is None or _is_text(value), "give a name, or null"),
+    "n_trials": (lambda value: _is_whole(value, 1), "give an integer of at least 1"),
+    "n_jobs": (lambda value: _is_whole(value, 1), "give an integer of at least 1"),
+    "max_failure_rate": (lambda value: _is_number(value, 0, 1), "give a number from 0 to 1"),
+    "params": (lambda value: value is None or isinstance(value, Mapping), "write {KEY: interval(a, b)}"),
+    "custom_search_space": (lambda value: value is None or _is_text(value), "give module.function, or null"),
+    "pruner": (lambda value: value is None or _is_component(value), "write {_target_: optuna.pruners.CLASS}, or null"),
+    "seeds": (
+        lambda value: value is None or all(_is_whole(seed, 0) for seed in _as_list(value)),
+        "give a list of integers, such as [0, 1, 2], or null",
+    ),
+    "resume": (lambda value: isinstance(value, bool) or value == "force", "give true, false or force"),
+    "trial_timeout": (lambda value: value is None or (_is_number(value, 0) and value > 0), "give seconds, or null"),
+    "retries": (lambda value: _is_whole(value, 0), "give an integer of at least 0"),
+    "objective": (_are_texts, "give the name of a metric, or a list with one for each direction"),
+    "folder": (lambda value: value is None or _is_text(value), "give a folder, or null"),
+}
+
+
+def check_settings(given: Mapping[str, Any]) -> None:
+    """Check the resolved keys of `hydra.sweeper`. Raises UserError naming the first that is unknown or has no use."""
+    for key, value in given.items():
+        if key.startswith("_"):
+            continue
+        if key not in _KEYS:
+            raise UserError(f"unknown key 'hydra.sweeper.{key}'", suggest(key, list(_KEYS)))
+        fits, mend = _KEYS[key]
+        if not fits(value):
+            shown = "null" if value is None else without_password(str(value))[:60]
+            raise UserError(f"hydra.sweeper.{key}={shown} cannot be used", mend)
+    for key in ("sampler", "pruner"):
+        if given[key] is not None:
+            check_types(given[key], f"hydra.sweeper.{key}")
+
+
+def try_sampler(sampler: Mapping[str, Any], direction: object) -> None:
+    """Draw two trials of a toy search: some samplers import a package, or look at their settings, only then.
+
+    Raises UserError if the sampler's package is not installed, and for settings that it refuses.
+    """
+    import optuna
+
+    place, name = "hydra.sweeper.sampler", str(sampler["_target_"]).rsplit(".", 1)[-1]
+    if name == "GridSampler":  # our ledger runs a grid
+        return
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    directions = _as_list(direction)
+    quarter: optuna.distributions.BaseDistribution = optuna.distributions.FloatDistribution(0, 1, step=0.25)
+    space = {"x": quarter, "y": quarter}  # which every sampler can draw from
+    try:
+        study = optuna.create_study(sampler=build(dict(sampler)), directions=directions)
+        for _ in range(2):
+            study.tell(study.ask(space), [0.0] * len(directions))
+    except ImportError as error:
+        package = error.name or str(error).partition("'")[2].partition("'")[0]
+        cause = f"{name} needs the package '{package}', which is not installed"
+        raise UserError(cause, f"pip install {package}, or choose another hydra/sweeper/sampler=") from error
+    except (UserError, ValueError, TypeError, AssertionError) as error:
+        raise UserError(f"{place} cannot be used ({error})", f"see the arguments of {name} in Optuna") from error
+
+
 def read_settings(
     given: Mapping[str, Any], config: DictConfig, context: HydraContext, arguments: Sequence[str]
 ) -> Settings:
@@ -99,11 +191,13 @@ def read_settings(
         key: OmegaConf.to_container(value, resolve=True) if OmegaConf.is_config(value) else value
         for key, value in given.items()
     }
+    check_settings(given)
     ours = config.keys() >= _OUR_KEYS
     space, fixed = _read_space(given, context, without_recipe(arguments) if ours else arguments)
-    directions = tuple(map(str, _as_list(given["direction"])))
-    objectives, seeds = tuple(map(str, _as_list(given["objective"]))), tuple(map(int, _as_list(given["seeds"])))
+    directions = tuple(_as_list(given["direction"]))
+    objectives, seeds = tuple(_as_list(given["objective"])), tuple(_as_list(given["seeds"]))
     _check(given, space, directions)
+    try_sampler(given["sampler"], given["direction"])
     with explained():  # the config of a trial without its parameters, unresolved
         composed = compose(fixed) if ours else context.config_loader.load_sweep_config(config, list(fixed))
     base: Any = OmegaConf.to_container(composed, resolve=False)
@@ -118,14 +212,12 @@ def read_settings(
     study = given["study_name"] or f"search-{signature}"
     folder = Path(given["folder"] or Path(str(config.hydra.sweep.dir)) / study)
     storage = given["storage"]
-    if storage is not None and not isinstance(storage, str):
-        raise UserError("hydra.sweeper.storage is not a URL", "use journal:FILE, sqlite:///FILE or postgresql://...")
     url = without_password(storage) if storage else f"{JOURNAL}{(folder / 'journal.log').resolve()}"
     return Settings(
         space, fixed, directions, objectives, url, study, folder, signature,
-        trials=_whole("n_trials", given["n_trials"], 1), jobs=_whole("n_jobs", given["n_jobs"], 1),
+        trials=given["n_trials"], jobs=given["n_jobs"],
         sampler=given["sampler"], pruner=given["pruner"],
-        seeds=seeds, retries=_whole("retries", given["retries"], 0),
+        seeds=seeds, retries=given["retries"],
         max_failure_rate=float(given["max_failure_rate"]), timeout=given["trial_timeout"], resume=given["resume"],
         conditional=_load_conditional(custom, fixed),
         reports="trial" in base or given["pruner"] is not None, logger=base.get("logger") if "trial" in base else None,
@@ -158,8 +250,6 @@ def _read_space(
 
 
 def _check(given: Mapping[str, Any], space: Mapping[str, Dimension], directions: Sequence[str]) -> None:
-    if wrong := [name for name in directions if name not in DIRECTIONS]:
-        raise UserError(f"hydra.sweeper.direction={wrong[0]} is unknown", f"use {' or '.join(DIRECTIONS)}")
     if given["pruner"] is not None and len(directions) > 1:
         raise UserError("hydra.sweeper.pruner needs one objective", "remove the pruner, or give one direction")
     if not space and given["custom_search_space"] is None:
@@ -192,12 +282,6 @@ def _load_conditional(path: str | None, fixed: Sequence[str]) -> Callable[[Trial
 
 def _as_list(value: Any) -> list[Any]:
     return [] if value is None else list(value) if isinstance(value, list | tuple) else [value]
-
-
-def _whole(key: str, value: object, least: int) -> int:
-    if not isinstance(value, int) or value < least:
-        raise UserError(f"hydra.sweeper.{key}={value} is out of range", f"give an integer of at least {least}")
-    return value
 
 
 def hide_password(config: DictConfig, settings: dict[str, Any]) -> None:

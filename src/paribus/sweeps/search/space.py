@@ -66,6 +66,31 @@ class Choice:
     def text(self, value: object) -> str:
         return str(value)
 
+    def number(self, text: str) -> object:
+        """The value that Optuna has for one of the texts."""
+        return text
+
+
+@dataclass(frozen=True)
+class Range(Choice):
+    """Evenly spaced numbers, in increasing order: unlike those of a choice, their order counts."""
+
+    def distribution(self) -> BaseDistribution:
+        """The same space for Optuna."""
+        from optuna.distributions import FloatDistribution, IntDistribution
+
+        first, second, last = (self.number(self.values[at]) for at in (0, 1, -1))
+        if isinstance(first, int):
+            return IntDistribution(first, int(last), step=int(second) - first)
+        return FloatDistribution(first, last, step=round(second - first, 12))
+
+    def text(self, value: object) -> str:
+        return min(self.values, key=lambda text: abs(self.number(text) - float(str(value))))
+
+    def number(self, text: str) -> float:
+        """The value that Optuna has for one of the texts."""
+        return int(text) if self.values[0].lstrip("-").isdecimal() else float(text)
+
 
 Dimension = Interval | Choice
 
@@ -73,7 +98,8 @@ Dimension = Interval | Choice
 def dimension(key: str, value: object) -> Dimension:
     """Read the space of one key: a text of Hydra's grammar, or a list of values.
 
-    Raises UserError naming the key if the text is not a space, holds a single value, or is shuffled.
+    Raises UserError naming the key if the text is not a space, holds a single value, is shuffled, or has a tag or an
+    end that no search can use.
     """
     from hydra.core.override_parser.overrides_parser import OverridesParser
     from hydra.core.override_parser.types import ChoiceSweep, IntervalSweep, RangeSweep
@@ -87,18 +113,27 @@ def dimension(key: str, value: object) -> Dimension:
     if not override.is_sweep_override():
         raise UserError(f"the space of '{key}' is the single value {text}", _MEND)
     sweep = override.value()
+    assert isinstance(sweep, ChoiceSweep | RangeSweep | IntervalSweep)
+    if unknown := sorted(sweep.tags - ({"log"} if isinstance(sweep, IntervalSweep) else set())):
+        mend = "remove it, or write tag(log, interval(a, b))"
+        raise UserError(f"the space of '{key}' has the tag {unknown[0]}, which changes nothing: {text}", mend)
     if isinstance(sweep, IntervalSweep):
         low, high, log = sweep.start, sweep.end, "log" in sweep.tags
         assert low is not None
         assert high is not None
-        if not low < high or (log and low <= 0):
-            raise UserError(f"the space of '{key}' runs from {low} to {high}", "the low end must be below the high end")
+        if not low < high or not math.isfinite(high - low):
+            raise UserError(f"the space of '{key}' runs from {low} to {high}", "write interval(a, b) with a below b")
+        if log and low <= 0:
+            mend = "start it above 0, or write interval(a, b) without tag(log, ...)"
+            raise UserError(f"the space of '{key}' starts at {low}, which has no logarithm", mend)
         return Interval(low, high, log, whole=isinstance(low, int))
     if isinstance(sweep, ChoiceSweep | RangeSweep) and sweep.shuffle:
         raise UserError(f"the space of '{key}' is shuffled", "remove shuffle; the sampler orders the trials")
     values = tuple(dict.fromkeys(override.sweep_string_iterator()))
     if len(values) < 2:
         raise UserError(f"the space of '{key}' is the single value {', '.join(values) or 'none'}", _MEND)
+    if isinstance(sweep, RangeSweep):
+        return Range(tuple(sorted(values, key=float)))
     return Choice(values)
 
 

@@ -27,7 +27,7 @@ from paribus.sweeps.launchers.local import Slots, machine_slots
 from paribus.sweeps.request import SearchRequest
 from paribus.sweeps.search.ledger import OVERDUE, OVERRIDES, ClaimedTrial, Ledger, TrialCounts
 from paribus.sweeps.search.pruning import PRUNER, UnknownObjective
-from paribus.sweeps.search.settings import Settings
+from paribus.sweeps.search.settings import Settings, try_sampler
 from paribus.sweeps.search.status import describe_best, describe_importances, list_complete, status_reader
 from paribus.sweeps.search.storage import RENEWED, StudyFile, StudyStorage, open_storage, this_worker
 from paribus.sweeps.status import read_live
@@ -286,8 +286,9 @@ def _read_objectives(settings: Settings, returned: object) -> list[float]:
 def run_search(request: SearchRequest) -> int:
     """Search with one worker per slot, all on one study. Returns 1 if a worker failed.
 
-    Raises Stopped if the user stops it; the same command resumes the search.
+    Raises Stopped if the user stops it; the same command resumes the search. Raises UserError as `try_sampler` does.
     """
+    try_sampler(request.settings["sampler"], request.settings["direction"])
     read, slots = status_reader(request.folder), machine_slots(sys.maxsize, request.slots)
     search = (sys.executable, "-m", "paribus", "train", "-m", f"search={request.name}", *request.overrides)
     own_threads = any(text.startswith("profile.threads=") for text in request.overrides)
