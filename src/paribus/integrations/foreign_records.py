@@ -6,7 +6,7 @@ import json
 import math
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
 from typing import Any, NamedTuple
@@ -251,14 +251,22 @@ def _require_distinct(names: Mapping[tuple[str, ...], str], what: str) -> None:
     first: dict[str, tuple[str, ...]] = {}
     for cells, name in names.items():
         if (other := first.setdefault(name, cells)) != cells:
-            shown = _contrast(" + ".join(other), " + ".join(cells))
-            raise UserError(f"the {what} {shown} would have the same name", "rename one of them")
+            one, two = " + ".join(other), " + ".join(cells)
+            mend = "write it in one way in all rows if it is one, or give one of them another name"
+            raise UserError(
+                f"the {what} {_contrast(one, two)} would have the same name",
+                mend if _look_alike(one, two) else "rename one of them",
+            )
 
 
 def _contrast(one: str, other: str) -> str:
-    """Two texts in quotes, spelled out if they look alike."""
-    alike = unicodedata.normalize("NFC", one) == unicodedata.normalize("NFC", other)
-    return f"{one!a} and {other!a}" if alike else f"{one!r} and {other!r}"
+    """Two texts in quotes, with the code points of their letters if they look alike."""
+    return f"{one!a} and {other!a}" if _look_alike(one, other) else f"{one!r} and {other!r}"
+
+
+def _look_alike(one: str, other: str) -> bool:
+    """Whether only the blanks around two texts, or the composition of their letters, differ."""
+    return unicodedata.normalize("NFC", one.strip(BLANKS)) == unicodedata.normalize("NFC", other.strip(BLANKS))
 
 
 def _group_rows(
@@ -270,7 +278,7 @@ def _group_rows(
     """
     keys = (*options.arm, *([options.seed] if shared else []))
     named: dict[tuple[tuple[str, ...], str], list[ForeignRow]] = {}
-    raw: dict[tuple[str, ...], str] = {}  # {cells of an arm, with the blanks around them: its name}
+    raw: dict[tuple[str, ...], tuple[str, ...]] = {}  # {cells with the blanks around them: without}
     always = set(keys)  # what every row lacks
     for row in source.rows:
         cells = [write_name(row.values.get(column)) for column in keys]
@@ -280,22 +288,35 @@ def _group_rows(
             notes.append(f"{row.place} is left out: it has no {' and no '.join(lacking)}.")
             continue
         arm = tuple(cells[: len(options.arm)])
-        raw[tuple(_keep_blanks(row.values[column]) for column in options.arm)] = name_arm("+".join(arm))
+        raw[tuple(_keep_blanks(row.values[column]) for column in options.arm)] = arm
         run = cells[-1] if shared else _identify(row, arm, source, options)
         named.setdefault((arm, run), []).append(row)
     if not named:
         empty = [column for column in keys if column in always] or keys
         mend = f"fill it in, or name other columns with --arm and --seed; known: {', '.join(source.columns)}"
         raise UserError(f"no row of {source.name} has {' and '.join(f'a value in {column}' for column in empty)}", mend)
-    _require_distinct(raw, "arms")
+    names = _name_arms(dict.fromkeys(raw.values()), notes)
+    _require_distinct({cells: names[arm] for cells, arm in raw.items()}, "arms")
     if not shared:
         notes.append("The runs share no seeds: the arms are compared by all their runs.")
-        return {(name_arm("+".join(arm)), at): rows for at, ((arm, _), rows) in enumerate(named.items())}
+        return {(names[arm], at): rows for at, ((arm, _), rows) in enumerate(named.items())}
     seeds = _number_seeds(list(named), notes)
     groups: dict[RunKey, list[ForeignRow]] = {}
     for (arm, seed), group in named.items():
-        groups.setdefault((name_arm("+".join(arm)), seeds[seed]), []).extend(group)
+        groups.setdefault((names[arm], seeds[seed]), []).extend(group)
     return groups
+
+
+def _name_arms(arms: Iterable[tuple[str, ...]], notes: list[str]) -> dict[tuple[str, ...], str]:
+    """{cells of an arm: its name}. Cells are joined by `+`, or by `__` where `+` makes the names of two arms equal."""
+    names = {arm: name_arm("+".join(arm)) for arm in arms}
+    first = {name: tuple(map(name_arm, arm)) for arm, name in names.items()}
+    clash = {name for arm, name in names.items() if tuple(map(name_arm, arm)) != first[name]}
+    if not clash:
+        return names
+    apart = {arm: name_arm("__".join(arm)) for arm, name in names.items() if name in clash}
+    notes.append(f"Joined by __, because + gives these arms the same name: {', '.join(apart.values())}.")
+    return names | apart
 
 
 def _keep_blanks(cell: object) -> str:
@@ -417,10 +438,14 @@ def _make_record(
         except Contradiction as places:
             notes.append(f"{label} is left out: its rows differ in {column} {places}.")
             return None
-        most = max(most, len(points))
-        where = f"has no number at {choice.column} {' or '.join(choice.at)}" if choice.at else "is not a number"
+        most = max(most, sum(point.number is not None for point in points))
+        where = ""
+        if choice.at:
+            where = f" at {choice.column} {' or '.join(choice.at)}"
+        elif len(points) > 1:
+            where = f" in its last row ({points[-1].place})"
         absent = [name for name in choice.name_columns(column) if name not in metrics]
-        notes += [f"{label}: {name} {where} and is left out." for name in absent]
+        notes += [f"{label}: {name} has no number{where} and is left out." for name in absent]
     if most > 1 and choice.column is None:
         notes.append(f"{label} counts once: {', '.join(row.place for row in done)} have the same numbers.")
     return _record(study, key, done[0], status="done", metrics=metrics)
