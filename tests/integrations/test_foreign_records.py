@@ -32,10 +32,18 @@ def test_only_an_empty_cell_is_no_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("lines", "arm", "message"),
     [
-        (["re\u0301s", "r\u00e9s"], ("arm",), r"the arms 're\u0301s' and 'r\xe9s' would have the same name"),
-        (["mine", "mine "], ("arm",), "the arms 'mine' and 'mine ' would have the same name"),
+        (
+            ["re\u0301s", "r\u00e9s"],
+            ("arm",),
+            r"the arms 're\u0301s' and 'r\xe9s' would have the same name: write it in",
+        ),
+        (
+            ["mine", "mine "],
+            ("arm",),
+            "the arms 'mine' and 'mine ' would have the same name: write it in one way in all",
+        ),
         (["a b", "a/b"], ("arm",), "the arms 'a b' and 'a/b' would have the same name"),
-        (["a,b+c", "a+b,c"], ("arm", "more"), "the arms 'a + b+c' and 'a+b + c' would have the same name"),
+        (["a,b c", "a,b/c"], ("arm", "more"), "the arms 'a + b c' and 'a + b/c' would have the same name: rename one"),
     ],
 )
 def test_arms_that_would_collapse_are_refused(
@@ -44,6 +52,12 @@ def test_arms_that_would_collapse_are_refused(
     file = csv(tmp_path, f"{','.join(arm)},seed,acc", *(f"{line},0,0.5" for line in lines))
     with pytest.raises(UserError, match=re.escape(message)):
         collect(file, arm=arm)
+
+
+def test_arms_of_two_columns_stay_apart(tmp_path: Path) -> None:
+    runs = collect(csv(tmp_path, "arm,more,seed,acc", "a,b+c,0,0.1", "a+b,c,0,0.2", "d,e,0,0.3"), arm=("arm", "more"))
+    assert list_values(runs) == [("a__b+c", 0, 0.1), ("a+b__c", 0, 0.2), ("d+e", 0, 0.3)]
+    assert "Joined by __, because + gives these arms the same name: a__b+c, a+b__c." in runs.notes
 
 
 def test_seeds_are_exact_and_have_one_spelling(tmp_path: Path) -> None:
@@ -84,7 +98,22 @@ def test_a_run_that_diverged_has_its_value_and_one_without_a_number_has_none(tmp
     assert math.isnan(metrics[0]["acc"] or 0.0)
     assert metrics[1] == {"acc": -math.inf}
     assert metrics[2] == metrics[3] == {}
-    assert "base/seed3: acc is not a number and is left out." in runs.notes
+    assert "base/seed3: acc has no number and is left out." in runs.notes
+
+
+@pytest.mark.parametrize("cell", ["nan", "inf", "NA", "failed"])
+def test_the_last_row_counts_whatever_its_cell_says(tmp_path: Path, cell: str) -> None:
+    log = csv(tmp_path, "arm,seed,step,acc", f"base,0,2,{cell}", "base,0,1,0.5", "base,0,3,", "base,1,1,0.6")
+    for runs in (collect(log), collect(log, step="step")):
+        (first, second) = runs.records
+        assert repr(first.metrics.get("acc")) == (cell if cell in ("nan", "inf") else "None")
+        assert second.metrics == {"acc": 0.6}
+    noted = "base/seed0: acc has no number in its last row (line 2) and is left out." in runs.notes
+    assert noted == (cell in ("NA", "failed"))
+    chart = csv(tmp_path, '"Step","base-s0 - acc","base-s1 - acc"', '"1","0.5","0.4"', f'"2","{cell}",""')
+    first, second = collect(chart, pattern="{arm}-s{seed}").records
+    assert repr(first.metrics.get("acc")) == (cell if cell in ("nan", "inf") else "None")
+    assert second.metrics == {"acc": 0.4}
 
 
 LOG = (

@@ -443,7 +443,8 @@ def _make_record(
         if choice.at:
             where = f" at {choice.column} {' or '.join(choice.at)}"
         elif len(points) > 1:
-            where = f" in its last row ({points[-1].place})"
+            last = max(points, key=lambda point: -math.inf if point.step is None else point.step)
+            where = f" in its last row ({last.place})"
         absent = [name for name in choice.name_columns(column) if name not in metrics]
         notes += [f"{label}: {name} has no number{where} and is left out." for name in absent]
     if most > 1 and choice.column is None:

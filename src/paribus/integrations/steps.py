@@ -126,4 +126,5 @@ def _agree(column: str, points: Sequence[Point], what: str) -> dict[str, float]:
     numbered = [point for point in points if point.number is not None]
     if len({repr(point.number) for point in numbered}) > 1:
         raise Contradiction(f"({', '.join(dict.fromkeys(point.place for point in numbered))}){what}")
-    return {column: point.number for point in numbered[:1] if point.number is not None}
+    number = numbered[0].number if numbered else None
+    return {} if number is None else {column: number}

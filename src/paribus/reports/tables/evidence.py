@@ -243,10 +243,13 @@ def _note_not_finite(design: Design, evidence: Evidence) -> list[str]:
     notes = []
     for arm, column in product(design.arms, design.columns):
         if seeds := evidence.find_not_finite(arm, column):
+            if not evidence.values(arm, column):
+                notes.append(f"{arm}: all {len(seeds)} runs diverged in {column}.")
+                continue
+            which = f" (seed {', '.join(map(str, seeds))})" if design.seeds else ""
             share = evidence.count_diverged(arm, column)
-            which = f" (seed {', '.join(map(str, seeds))})" if design.seeds and share.part < share.whole else ""
             notes.append(
-                f"{arm}: {share.part} of {share.whole} runs diverged in {column}{which}; its mean is of the others."
+                f"{arm}: {share.part} of {share.whole} runs diverged in {column}{which}; its mean leaves them out."
             )
     return notes
 
