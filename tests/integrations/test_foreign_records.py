@@ -87,6 +87,8 @@ def test_runs_without_shared_seeds_have_a_number_each(tmp_path: Path) -> None:
     assert list_values(collect(csv(tmp_path, *named), seed="none")) == [("base", 0, 0.2), ("warm", 1, 0.3)]
     with pytest.raises(UserError, match="runs does not tell which rows are one run"):
         collect(csv(tmp_path, "arm,step,acc", "base,1,0.1"), seed="none", step="last")
+    with pytest.raises(UserError, match="with --seed none each row is a run, but base has several values of step"):
+        collect(csv(tmp_path, "arm,step,acc", "base,1,0.1", "base,2,0.2"), seed="none")
     column = collect(csv(tmp_path, "arm,none,acc", "base,7,0.1"), seed="none")
     assert (list_values(column), column.shared) == ([("base", 7, 0.1)], True)
 
@@ -296,3 +298,15 @@ def test_samples_without_results_are_averaged_by_task_and_filter(tmp_path: Path)
     ] * 2
     with pytest.raises(UserError, match="has exact_match of filters only: write gsm8k/exact_match@strict-match or"):
         collect(tmp_path, **options(metrics=("exact_match",)))
+
+
+def test_rows_that_a_column_tells_apart_are_named_with_what_to_type(tmp_path: Path) -> None:
+    lines = [
+        "arm,seed,step,data,acc",
+        *(f"base,0,{step},{data},0.{step}{len(data)}" for step in (1, 2) for data in ("a", "bb")),
+    ]
+    with pytest.raises(UserError, match=r"differ in acc .*; so does data: --group data judges .*, --where data=VALUE"):
+        collect(csv(tmp_path, *lines))
+    runs = collect(csv(tmp_path, "arm,data,acc", "base,x,0.1", "base,y,0.2"), seed="none", group="data")
+    assert [run.metrics for run in runs.records] == [{"x/acc": 0.1}, {"y/acc": 0.2}]
+    assert not [note for note in runs.notes if "no number" in note]

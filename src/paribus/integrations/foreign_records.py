@@ -13,9 +13,18 @@ from typing import Any, NamedTuple
 
 from paribus.core.errors import UserError, suggest
 from paribus.integrations.column_kinds import AT, is_lower_better, split_words
-from paribus.integrations.numbers import fill, read_columns
+from paribus.integrations.numbers import fill, has_numbers, read_columns
 from paribus.integrations.source import BLANKS, DONE, ForeignRow, ForeignSource
-from paribus.integrations.steps import BEST, Contradiction, StepChoice, choose, find_step, list_points, read_choice
+from paribus.integrations.steps import (
+    BEST,
+    STEPS,
+    Contradiction,
+    StepChoice,
+    choose,
+    find_step,
+    list_points,
+    read_choice,
+)
 from paribus.runs.record import Record
 from paribus.verdict.metrics import MEAN, metric
 
@@ -110,7 +119,10 @@ def collect_runs(source: ForeignSource, options: JudgeOptions, study: str) -> Fo
         notes.append(f"The best value of each run by {choice.column} counts: it was selected on the judged metric.")
     _require_equal_settings(groups, measured)
     notes += _note_unequal(groups, source.columns, (*options.arm, options.seed, choice.column, *found, *options.where))
-    made = [_make_record(study, key, of_run, measured, choice, notes) for key, of_run in groups.items()]
+    made = []
+    for key, of_run in groups.items():
+        expected = measured if shared else [name for name in measured if any(name in row.values for row in of_run)]
+        made.append(_make_record(study, key, of_run, expected, choice, notes))
     records = tuple(record for record in made if record is not None)
     columns = tuple(name for column in measured for name in choice.name_columns(column))
     columns += (MEAN,) * (MEAN in found)
@@ -298,6 +310,7 @@ def _group_rows(
     names = _name_arms(dict.fromkeys(raw.values()), notes)
     _require_distinct({cells: names[arm] for cells, arm in raw.items()}, "arms")
     if not shared:
+        _require_whole_runs(source, named)
         notes.append("The runs share no seeds: the arms are compared by all their runs.")
         return {(names[arm], at): rows for at, ((arm, _), rows) in enumerate(named.items())}
     seeds = _number_seeds(list(named), notes)
@@ -333,6 +346,20 @@ def _identify(row: ForeignRow, arm: Sequence[str], source: ForeignSource, option
         mend = "with --step, --seed none needs a column 'name'"
         raise UserError(f"{source.name} does not tell which rows are one run", mend)
     return row.place
+
+
+def _require_whole_runs(
+    source: ForeignSource, runs: Mapping[tuple[tuple[str, ...], str], Sequence[ForeignRow]]
+) -> None:
+    """Raises UserError if rows that count as runs of their own look like the steps of a log."""
+    column = next((name for name in STEPS if name in source.columns), None)
+    steps: dict[tuple[str, ...], set[str]] = {}
+    for (arm, run), (row, *_) in runs.items():
+        if column is not None and run == row.place and not source.whole:
+            steps.setdefault(arm, set()).add(write_name(row.values.get(column)))
+            if len(steps[arm] - {""}) > 1:
+                cause = f"with --seed none each row is a run, but {'+'.join(arm)} has several values of {column}"
+                raise UserError(cause, "add a column 'name' with the run of each row, or name the column of the seed")
 
 
 def _number_seeds(runs: Sequence[tuple[tuple[str, ...], str]], notes: list[str]) -> dict[str, int]:
@@ -436,7 +463,8 @@ def _make_record(
         try:
             metrics |= choose(points, choice, column)
         except Contradiction as places:
-            notes.append(f"{label} is left out: its rows differ in {column} {places}.")
+            apart = _find_parting(done, {point.place for point in points}, (*columns, choice.column))
+            notes.append(f"{label} is left out: its rows differ in {column} {places}{apart}.")
             return None
         most = max(most, sum(point.number is not None for point in points))
         where = ""
@@ -450,6 +478,16 @@ def _make_record(
     if most > 1 and choice.column is None:
         notes.append(f"{label} counts once: {', '.join(row.place for row in done)} have the same numbers.")
     return _record(study, key, done[0], status="done", metrics=metrics)
+
+
+def _find_parting(rows: Sequence[ForeignRow], places: set[str], used: Sequence[str | None]) -> str:
+    """Which column of names tells rows of a run apart, as an end of a note, or nothing."""
+    named = [name for name in rows[0].values if name not in used]
+    for name in named:
+        cells = [row.values.get(name) for row in rows if row.place in places]
+        if len(set(map(write_name, cells))) > 1 and not any(has_numbers([cell]) for cell in cells):
+            return f"; so does {name}: --group {name} judges each value apart, --where {name}=VALUE takes one"
+    return ""
 
 
 def _record(study: str, key: RunKey, row: ForeignRow, **more: Any) -> Record:
