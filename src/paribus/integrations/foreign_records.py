@@ -463,7 +463,9 @@ def _make_record(
         try:
             metrics |= choose(points, choice, column)
         except Contradiction as places:
-            apart = _find_parting(done, {point.place for point in points}, (*columns, choice.column))
+            apart = ""
+            if len({point.run for point in points}) == 1:
+                apart = _find_parting(done, {point.place for point in points}, (*columns, choice.column))
             notes.append(f"{label} is left out: its rows differ in {column} {places}{apart}.")
             return None
         most = max(most, sum(point.number is not None for point in points))
