@@ -110,6 +110,8 @@ def test_the_last_row_counts_whatever_its_cell_says(tmp_path: Path, cell: str) -
         (first, second) = runs.records
         assert repr(first.metrics.get("acc")) == (cell if cell in ("nan", "inf") else "None")
         assert second.metrics == {"acc": 0.6}
+    early = "acc: the last value of base/seed1 at step 1 counts, though others go on to 2."
+    assert early in runs.notes
     noted = "base/seed0: acc has no number in its last row (line 2) and is left out." in runs.notes
     assert noted == (cell in ("NA", "failed"))
     chart = csv(tmp_path, '"Step","base-s0 - acc","base-s1 - acc"', '"1","0.5","0.4"', f'"2","{cell}",""')

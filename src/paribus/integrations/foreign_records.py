@@ -17,6 +17,7 @@ from paribus.integrations.numbers import fill, has_numbers, read_columns
 from paribus.integrations.source import BLANKS, DONE, ForeignRow, ForeignSource
 from paribus.integrations.steps import (
     BEST,
+    LAST,
     STEPS,
     Contradiction,
     StepChoice,
@@ -119,6 +120,8 @@ def collect_runs(source: ForeignSource, options: JudgeOptions, study: str) -> Fo
         notes.append(f"The best value of each run by {choice.column} counts: it was selected on the judged metric.")
     _require_equal_settings(groups, measured)
     notes += _note_unequal(groups, source.columns, (*options.arm, options.seed, choice.column, *found, *options.where))
+    if choice.column is not None and choice.rule == LAST and not choice.at:
+        notes += _note_early_ends(groups, measured, choice.column)
     made = []
     for key, of_run in groups.items():
         expected = measured if shared else [name for name in measured if any(name in row.values for row in of_run)]
@@ -438,6 +441,22 @@ def _note_unequal(
         return []
     more = "; ..." if len(described) > _SHOWN_COLUMNS else ""
     return [f"Not equal between arms: {'; '.join(described[:_SHOWN_COLUMNS])}{more}."]
+
+
+def _note_early_ends(groups: Mapping[RunKey, Sequence[ForeignRow]], columns: Sequence[str], step: str) -> list[str]:
+    """Runs whose last value of a column is at an earlier step than that of the longest run."""
+    notes = []
+    for column in columns:
+        ends: dict[str, float] = {}
+        for (arm, seed), rows in groups.items():
+            if steps := [point.step for point in list_points(rows, column, step) if point.step is not None]:
+                ends[f"{arm}/seed{seed}"] = max(steps)
+        latest = max(ends.values(), default=0.0)
+        early = [f"{run} at {step} {end:.15g}" for run, end in ends.items() if end < latest]
+        if early:
+            more = f" and {len(early) - 1} more runs" if len(early) > 1 else ""
+            notes.append(f"{column}: the last value of {early[0]}{more} counts, though others go on to {latest:.15g}.")
+    return notes
 
 
 def _make_record(
