@@ -14,6 +14,7 @@ from paribus.core.errors import UserError
 
 ROWS = [("base", 0, 0.81), ("base", 1, 0.82), ("warm", 0, 0.83), ("warm", 1, 0.84)]
 TEXT = "arm,seed,acc\n" + "".join(f"{arm},{seed},{acc}\n" for arm, seed, acc in ROWS)
+INDEXED = "arm,seed,acc\n" + "".join(f"{at},{arm},{seed},{acc}\n" for at, (arm, seed, acc) in enumerate(ROWS, 1))
 OBJECTS = [{"arm": arm, "seed": seed, "acc": acc, "note": "a\u2028b\u0085c\u000bd\u001ce"} for arm, seed, acc in ROWS]
 LINES = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in OBJECTS)
 
@@ -28,6 +29,14 @@ LINES = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in OBJECTS)
         ("runs.csv", TEXT.replace("\n", ",\n")),
         ("runs.csv", "sep=;\n" + TEXT.replace(",", ";").replace(".", ",")),
         ("runs.csv", "sep=,\n" + TEXT),
+        ("runs.csv", TEXT.replace("\n", "\r")),
+        ("runs.csv", "sep=,\r" + TEXT.replace("acc\n", 'acc,"no\nte"\n').replace("\n", "\r")),
+        ("runs.csv", TEXT.replace("acc\n", "acc,note\n").replace("\n", "\r").replace("0.81\r", '0.81,"a\rb\nc"\r')),
+        ("runs.jsonl", LINES.replace("\n", "\r")),
+        ("runs.csv", INDEXED),
+        ("runs.csv", INDEXED.replace("\n", ",\n")),
+        ("runs.csv", TEXT.replace("acc\n", "acc,\n").replace("1\n", "1,x\n")
+         .replace("2\n", "2,y\n").replace("3\n", "3,z\n").replace("4\n", "4,z\n")),
         ("runs.csv", TEXT.replace("acc\n", 'acc,note\n').replace("0.81\n", '0.81,"one\ntwo\u2028three"\n')),
         ("runs.csv", TEXT.replace("acc\n", "acc,note\n").replace("0.81\n", f"0.81,{'k' * 140_000}\n")),
         ("runs.csv", TEXT.replace("acc\n", "acc,note\n").replace("0.81\n", "0.81,a\u2028b\u0085c\u000bd\u001ce\n")),
@@ -39,6 +48,11 @@ LINES = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in OBJECTS)
 )  # fmt: skip
 def test_a_file_is_read_as_it_comes(tmp_path: Path, name: str, content: str | bytes) -> None:
     assert list_values(collect(write(tmp_path / name, content))) == ROWS
+
+
+def test_names_of_rows_are_names_of_runs(tmp_path: Path) -> None:
+    text = "acc;steps\n" + "".join(f"{arm}-s{seed};{acc};100\n" for arm, seed, acc in ROWS)
+    assert list_values(collect(write(tmp_path / "runs.csv", text), pattern="{arm}-s{seed}")) == ROWS
 
 
 def damage(content: bytes) -> bytes:
@@ -53,6 +67,8 @@ def damage(content: bytes) -> bytes:
         ("runs.csv.gz", damage(gzip.compress(TEXT.encode())), r"runs\.csv\.gz is damaged or not packed by gzip"),
         ("runs.csv.gz", gzip.compress(TEXT.encode())[:-9], r"runs\.csv\.gz is damaged or not packed by gzip"),
         ("runs.csv", TEXT.replace("acc\n", "acc,\n").replace("0.81\n", "0.81,7\n"), "has 4 cells for 3 columns"),
+        ("runs.csv", TEXT.replace("0.8", "0,8"), "has 4 cells for 3 columns: quote each cell that holds ','"),
+        ("runs.csv", "arm,acc\nbase,0,81\nwarm,0,82\n", "one cell more than names in every row: .* or 0,81 is one"),
         ("runs.csv", TEXT + '"warm,2,0.8\n', r"line 6 of .*runs\.csv is not CSV \(unexpected end of data\)"),
         ("runs.json", '[{"arm": 1}, 2]', r"row 2 of .*runs\.json is not a JSON object"),
         ("runs.jsonl", "[" * 100_000, r"line 1 of .*runs\.jsonl is not JSON"),

@@ -32,10 +32,18 @@ def test_only_an_empty_cell_is_no_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("lines", "arm", "message"),
     [
-        (["re\u0301s", "r\u00e9s"], ("arm",), r"the arms 're\u0301s' and 'r\xe9s' would have the same name"),
-        (["mine", "mine "], ("arm",), "the arms 'mine' and 'mine ' would have the same name"),
+        (
+            ["re\u0301s", "r\u00e9s"],
+            ("arm",),
+            r"the arms 're\u0301s' and 'r\xe9s' would have the same name: write it in",
+        ),
+        (
+            ["mine", "mine "],
+            ("arm",),
+            "the arms 'mine' and 'mine ' would have the same name: write it in one way in all",
+        ),
         (["a b", "a/b"], ("arm",), "the arms 'a b' and 'a/b' would have the same name"),
-        (["a,b+c", "a+b,c"], ("arm", "more"), "the arms 'a + b+c' and 'a+b + c' would have the same name"),
+        (["a,b c", "a,b/c"], ("arm", "more"), "the arms 'a + b c' and 'a + b/c' would have the same name: rename one"),
     ],
 )
 def test_arms_that_would_collapse_are_refused(
@@ -44,6 +52,12 @@ def test_arms_that_would_collapse_are_refused(
     file = csv(tmp_path, f"{','.join(arm)},seed,acc", *(f"{line},0,0.5" for line in lines))
     with pytest.raises(UserError, match=re.escape(message)):
         collect(file, arm=arm)
+
+
+def test_arms_of_two_columns_stay_apart(tmp_path: Path) -> None:
+    runs = collect(csv(tmp_path, "arm,more,seed,acc", "a,b+c,0,0.1", "a+b,c,0,0.2", "d,e,0,0.3"), arm=("arm", "more"))
+    assert list_values(runs) == [("a__b+c", 0, 0.1), ("a+b__c", 0, 0.2), ("d+e", 0, 0.3)]
+    assert "Joined by __, because + gives these arms the same name: a__b+c, a+b__c." in runs.notes
 
 
 def test_seeds_are_exact_and_have_one_spelling(tmp_path: Path) -> None:
@@ -73,6 +87,8 @@ def test_runs_without_shared_seeds_have_a_number_each(tmp_path: Path) -> None:
     assert list_values(collect(csv(tmp_path, *named), seed="none")) == [("base", 0, 0.2), ("warm", 1, 0.3)]
     with pytest.raises(UserError, match="runs does not tell which rows are one run"):
         collect(csv(tmp_path, "arm,step,acc", "base,1,0.1"), seed="none", step="last")
+    with pytest.raises(UserError, match="with --seed none each row is a run, but base has several values of step"):
+        collect(csv(tmp_path, "arm,step,acc", "base,1,0.1", "base,2,0.2"), seed="none")
     column = collect(csv(tmp_path, "arm,none,acc", "base,7,0.1"), seed="none")
     assert (list_values(column), column.shared) == ([("base", 7, 0.1)], True)
 
@@ -84,7 +100,24 @@ def test_a_run_that_diverged_has_its_value_and_one_without_a_number_has_none(tmp
     assert math.isnan(metrics[0]["acc"] or 0.0)
     assert metrics[1] == {"acc": -math.inf}
     assert metrics[2] == metrics[3] == {}
-    assert "base/seed3: acc is not a number and is left out." in runs.notes
+    assert "base/seed3: acc has no number and is left out." in runs.notes
+
+
+@pytest.mark.parametrize("cell", ["nan", "inf", "NA", "failed"])
+def test_the_last_row_counts_whatever_its_cell_says(tmp_path: Path, cell: str) -> None:
+    log = csv(tmp_path, "arm,seed,step,acc", f"base,0,2,{cell}", "base,0,1,0.5", "base,0,3,", "base,1,1,0.6")
+    for runs in (collect(log), collect(log, step="step")):
+        (first, second) = runs.records
+        assert repr(first.metrics.get("acc")) == (cell if cell in ("nan", "inf") else "None")
+        assert second.metrics == {"acc": 0.6}
+    early = "acc: the last value of base/seed1 at step 1 counts, though others go on to 2."
+    assert early in runs.notes
+    noted = "base/seed0: acc has no number in its last row (line 2) and is left out." in runs.notes
+    assert noted == (cell in ("NA", "failed"))
+    chart = csv(tmp_path, '"Step","base-s0 - acc","base-s1 - acc"', '"1","0.5","0.4"', f'"2","{cell}",""')
+    first, second = collect(chart, pattern="{arm}-s{seed}").records
+    assert repr(first.metrics.get("acc")) == (cell if cell in ("nan", "inf") else "None")
+    assert second.metrics == {"acc": 0.4}
 
 
 LOG = (
@@ -267,3 +300,15 @@ def test_samples_without_results_are_averaged_by_task_and_filter(tmp_path: Path)
     ] * 2
     with pytest.raises(UserError, match="has exact_match of filters only: write gsm8k/exact_match@strict-match or"):
         collect(tmp_path, **options(metrics=("exact_match",)))
+
+
+def test_rows_that_a_column_tells_apart_are_named_with_what_to_type(tmp_path: Path) -> None:
+    lines = [
+        "arm,seed,step,data,acc",
+        *(f"base,0,{step},{data},0.{step}{len(data)}" for step in (1, 2) for data in ("a", "bb")),
+    ]
+    with pytest.raises(UserError, match=r"differ in acc .*; so does data: --group data judges .*, --where data=VALUE"):
+        collect(csv(tmp_path, *lines))
+    runs = collect(csv(tmp_path, "arm,data,acc", "base,x,0.1", "base,y,0.2"), seed="none", group="data")
+    assert [run.metrics for run in runs.records] == [{"x/acc": 0.1}, {"y/acc": 0.2}]
+    assert not [note for note in runs.notes if "no number" in note]

@@ -94,7 +94,7 @@ def test_missing_cells_unequal_seeds_and_repeated_rows_are_named_and_never_guess
     assert found["warm"].metrics["acc"].seeds == (0, 1, 2)
     assert found["odd"].metrics["acc"].seeds == (1,)
     for note in (
-        "warm/seed3: acc is not a number and is left out.",
+        "warm/seed3: acc has no number and is left out.",
         "warm/seed1 counts once: line 6, line 7 have the same numbers.",
         "odd/seed0 is left out: its rows differ in acc (line 10, line 11); with --step the last one counts.",
         "line 13 is left out: it has no arm.",
@@ -108,12 +108,30 @@ def test_a_value_too_large_to_square_is_left_out_like_one_that_is_not_a_number(t
     found = judge_csv(tmp_path, *arms(), f"warm,4,{huge}", "base,4,1e308", claims=(CLAIM,))
     assert [arm.metrics["acc"].seeds for arm in found.table.arms] == [(0, 1, 2, 3)] * 2
     assert found.table.about["acc"].unit == "points"
-    assert "warm/seed4: acc is not a number and is left out." in found.table.notes
+    assert "warm: 1 of 5 runs diverged in acc (seed 4); its mean leaves them out." in found.table.notes
     without = judge_csv(tmp_path, *arms(), claims=(CLAIM,)).table.claims[0]
     (claim,) = found.table.claims
     assert without.verdict == "reproduced"
     assert claim.contrasts[0].difference == without.contrasts[0].difference
     assert claim.said == "undecided (1 of 5 runs of warm diverged, and a diverged run counts as the worst)"
+
+
+def test_an_arm_all_of_whose_runs_diverged_is_undecided_and_its_mean_over_tasks_counts_them(tmp_path: Path) -> None:
+    lines = ["arm,seed,a/acc,b/acc", *(f"base,{seed},0.8{seed},0.7{seed}" for seed in range(4))]
+    lines += [
+        *(f"warm,{seed},nan,0.8{seed**2}" for seed in range(4)),
+        *(f"cold,{seed},0.4{seed},nan" for seed in (0, 1)),
+    ]
+    lines += [f"cold,{seed},0.4{seed},0.3{seed**2}" for seed in (2, 3)]
+    claims = ("warm > base on a/acc", "base > warm on a/acc", "warm > base on b/acc", "cold > base on mean",
+              "base > cold on mean")  # fmt: skip
+    found = judge_csv(tmp_path, *lines, metrics=("acc", "mean"), claims=claims)
+    said = list(found.verdicts.values())
+    assert said[:2] == ["undecided (all 4 runs of warm diverged)"] * 2
+    assert said[2].startswith("reproduced")
+    assert said[4] == "reproduced (not counting 2 of 4 runs of cold, which diverged)"
+    assert "warm: all 4 runs diverged in a/acc." in found.table.notes
+    assert "cold: 2 of 4 runs diverged in b/acc (seed 0, 1); its mean leaves them out." in found.table.notes
 
 
 def test_a_log_of_steps_is_read_at_its_last_step_and_rows_can_be_chosen(tmp_path: Path) -> None:

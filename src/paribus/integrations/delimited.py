@@ -7,7 +7,7 @@ import io
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +17,10 @@ from paribus.integrations.source import BLANKS, ForeignRow, ForeignSource, flatt
 from paribus.integrations.text_files import find_suffix, read_text
 
 _DELIMITERS = ",;\t|"
-_SEPARATOR = re.compile(r"sep=([,;\t|])\r?\n")  # the first line that Excel writes and reads
+_SEPARATOR = re.compile(r"sep=([,;\t|])(?:\r?\n|\r)")  # the first line that Excel writes and reads
 _QUOTED = re.compile(r'"[^"]*"')
+_FIRST_LINE = re.compile(rf"(?:{_QUOTED.pattern}|[^\r\n])*")
+_WHOLE, _FRACTION = re.compile(r"\s*[+-]?[0-9]+"), re.compile(r"[0-9]+(?:[eE][+-]?[0-9]+)?\s*%?\s*")
 _NAMES = ("name", "run", "run_name")
 
 
@@ -35,8 +37,8 @@ def read(name: str) -> ForeignSource:
 
 
 def _read_jsonl(name: str, text: str) -> Iterator[ForeignRow]:
-    """The lines end at line feeds alone: a text in JSON may hold the other line ends of Unicode."""
-    for number, line in enumerate(text.split("\n"), 1):
+    """The lines end at line feeds alone, or at the returns of old Macs: a text in JSON may hold other line ends."""
+    for number, line in enumerate(text.split("\n" if "\n" in text else "\r"), 1):
         if line.strip(BLANKS):
             yield _read_object(f"line {number}", _parse(f"line {number} of {name}", line), name)
 
@@ -70,18 +72,19 @@ def _read_csv(name: str, study: str, text: str) -> ForeignSource:
     csv.field_size_limit(sys.maxsize)
     if given := _SEPARATOR.match(text):
         text = text[given.end() :]
-    first = _QUOTED.sub("", re.split("[\r\n]", text.lstrip("\r\n"), maxsplit=1)[0])
-    delimiter = given[1] if given else max(_DELIMITERS, key=first.count)  # the most frequent one in the header
-    lines = _split_lines(name, text, delimiter)
-    _, header = next(lines, ("", []))
-    header = _drop_empty_end([cell.strip(BLANKS) for cell in header])
+    first = _FIRST_LINE.match(text.lstrip("\r\n"))
+    names = _QUOTED.sub("", first[0] if first else "")
+    delimiter = given[1] if given else max(_DELIMITERS, key=names.count)  # the most frequent one in the header
+    (_, top), *lines = [*_split_lines(name, text, delimiter)] or [("", [])]
+    header = _name_columns(name, top, [cells for _, cells in lines], delimiter)
     if len(header) < 2 or len(set(header)) < len(header):
         raise UserError(f"{name} has no header of distinct names", "name each column once in the first line")
     rows = []
     for place, cells in lines:
         full = _drop_empty_end(cells)
         if len(full) > len(header):
-            raise UserError(f"{place} of {name} has {len(full)} cells for {len(header)} columns", "quote its commas")
+            mend = f"quote each cell that holds '{delimiter}'"
+            raise UserError(f"{place} of {name} has {len(full)} cells for {len(header)} columns", mend)
         values = dict(zip(header, [*full, *[""] * (len(header) - len(full))], strict=True))
         rows.append(ForeignRow(place, values, _find_name(values)))
     decimal = "." if delimiter == "," else None
@@ -89,6 +92,34 @@ def _read_csv(name: str, study: str, text: str) -> ForeignSource:
         rows, notes = read_chart(header, rows)
         return ForeignSource(study, rows, decimal=decimal, step=header[0], notes=notes)
     return ForeignSource(study, rows, decimal=decimal)
+
+
+def _name_columns(name: str, top: Sequence[str], rows: Sequence[Sequence[str]], delimiter: str) -> list[str]:
+    """The header. The name is empty for a column that has none: the names of rows that R and pandas write.
+
+    It is the first column if every row has one cell more than the header, and each row another first cell. Raises
+    UserError if the cell may as well come from decimal commas without quotes.
+    """
+    header = _drop_empty_end([cell.strip(BLANKS) for cell in top])
+    if max((len(_drop_empty_end(cells)) for cells in rows), default=0) != len(header) + 1:
+        return header
+    if all(len(cells) == len(top) for cells in rows):
+        named = [*header, ""]
+    elif all(len(cells) == len(top) + 1 for cells in rows) and len({cells[0] for cells in rows}) == len(rows):
+        named = ["", *header]
+    else:
+        return header
+    first = [cells[0].strip(BLANKS) for cells in rows]
+    counts = named[0] == "" and first in ([str(at + start) for at in range(len(rows))] for start in (0, 1))
+    if delimiter == "," and not counts:
+        for at in range(len(header)):
+            if all(_WHOLE.fullmatch(cells[at]) and _FRACTION.fullmatch(cells[at + 1]) for cells in rows):
+                parts = f"{rows[0][at]},{rows[0][at + 1]}"
+                cause = (
+                    f"{name} has one cell more than names in every row: a column without a name, or {parts} is one cell"
+                )
+                raise UserError(cause, f'name that column in the first line, or write "{parts}" in quotes')
+    return named
 
 
 def _split_lines(name: str, text: str, delimiter: str) -> Iterator[tuple[str, list[str]]]:
@@ -102,11 +133,14 @@ def _split_lines(name: str, text: str, delimiter: str) -> Iterator[tuple[str, li
         raise UserError(f"line {lines.line_num} of {name} is not CSV ({error})", "export the file again") from error
 
 
-def _drop_empty_end(cells: list[str]) -> list[str]:
+def _drop_empty_end(cells: Sequence[str]) -> list[str]:
     """Without the empty cells behind the last one that is not: some programs end each line with a delimiter."""
     ends = [at for at, cell in enumerate(cells, 1) if cell.strip(BLANKS)]
-    return cells[: max(ends, default=0)]
+    return list(cells[: max(ends, default=0)])
 
 
 def _find_name(values: Mapping[str, Any]) -> str:
-    return next((str(value).strip(BLANKS) for key, value in values.items() if key.lower() in _NAMES), "")
+    """The run's name. A first column without a name holds the names of rows, if it does not just count them."""
+    named = (str(value).strip(BLANKS) for key, value in values.items() if key.lower() in _NAMES)
+    first = str(values.get("", "")).strip(BLANKS) if next(iter(values), None) == "" else ""
+    return next(named, "" if first.isdecimal() else first)

@@ -6,16 +6,26 @@ import json
 import math
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
 from typing import Any, NamedTuple
 
 from paribus.core.errors import UserError, suggest
 from paribus.integrations.column_kinds import AT, is_lower_better, split_words
-from paribus.integrations.numbers import fill, read_columns
+from paribus.integrations.numbers import fill, has_numbers, read_columns
 from paribus.integrations.source import BLANKS, DONE, ForeignRow, ForeignSource
-from paribus.integrations.steps import BEST, Contradiction, StepChoice, choose, find_step, list_points, read_choice
+from paribus.integrations.steps import (
+    BEST,
+    LAST,
+    STEPS,
+    Contradiction,
+    StepChoice,
+    choose,
+    find_step,
+    list_points,
+    read_choice,
+)
 from paribus.runs.record import Record
 from paribus.verdict.metrics import MEAN, metric
 
@@ -110,7 +120,12 @@ def collect_runs(source: ForeignSource, options: JudgeOptions, study: str) -> Fo
         notes.append(f"The best value of each run by {choice.column} counts: it was selected on the judged metric.")
     _require_equal_settings(groups, measured)
     notes += _note_unequal(groups, source.columns, (*options.arm, options.seed, choice.column, *found, *options.where))
-    made = [_make_record(study, key, of_run, measured, choice, notes) for key, of_run in groups.items()]
+    if choice.column is not None and choice.rule == LAST and not choice.at:
+        notes += _note_early_ends(groups, measured, choice.column)
+    made = []
+    for key, of_run in groups.items():
+        expected = measured if shared else [name for name in measured if any(name in row.values for row in of_run)]
+        made.append(_make_record(study, key, of_run, expected, choice, notes))
     records = tuple(record for record in made if record is not None)
     columns = tuple(name for column in measured for name in choice.name_columns(column))
     columns += (MEAN,) * (MEAN in found)
@@ -251,14 +266,22 @@ def _require_distinct(names: Mapping[tuple[str, ...], str], what: str) -> None:
     first: dict[str, tuple[str, ...]] = {}
     for cells, name in names.items():
         if (other := first.setdefault(name, cells)) != cells:
-            shown = _contrast(" + ".join(other), " + ".join(cells))
-            raise UserError(f"the {what} {shown} would have the same name", "rename one of them")
+            one, two = " + ".join(other), " + ".join(cells)
+            mend = "write it in one way in all rows if it is one, or give one of them another name"
+            raise UserError(
+                f"the {what} {_contrast(one, two)} would have the same name",
+                mend if _look_alike(one, two) else "rename one of them",
+            )
 
 
 def _contrast(one: str, other: str) -> str:
-    """Two texts in quotes, spelled out if they look alike."""
-    alike = unicodedata.normalize("NFC", one) == unicodedata.normalize("NFC", other)
-    return f"{one!a} and {other!a}" if alike else f"{one!r} and {other!r}"
+    """Two texts in quotes, with the code points of their letters if they look alike."""
+    return f"{one!a} and {other!a}" if _look_alike(one, other) else f"{one!r} and {other!r}"
+
+
+def _look_alike(one: str, other: str) -> bool:
+    """Whether only the blanks around two texts, or the composition of their letters, differ."""
+    return unicodedata.normalize("NFC", one.strip(BLANKS)) == unicodedata.normalize("NFC", other.strip(BLANKS))
 
 
 def _group_rows(
@@ -270,7 +293,7 @@ def _group_rows(
     """
     keys = (*options.arm, *([options.seed] if shared else []))
     named: dict[tuple[tuple[str, ...], str], list[ForeignRow]] = {}
-    raw: dict[tuple[str, ...], str] = {}  # {cells of an arm, with the blanks around them: its name}
+    raw: dict[tuple[str, ...], tuple[str, ...]] = {}  # {cells with the blanks around them: without}
     always = set(keys)  # what every row lacks
     for row in source.rows:
         cells = [write_name(row.values.get(column)) for column in keys]
@@ -280,22 +303,36 @@ def _group_rows(
             notes.append(f"{row.place} is left out: it has no {' and no '.join(lacking)}.")
             continue
         arm = tuple(cells[: len(options.arm)])
-        raw[tuple(_keep_blanks(row.values[column]) for column in options.arm)] = name_arm("+".join(arm))
+        raw[tuple(_keep_blanks(row.values[column]) for column in options.arm)] = arm
         run = cells[-1] if shared else _identify(row, arm, source, options)
         named.setdefault((arm, run), []).append(row)
     if not named:
         empty = [column for column in keys if column in always] or keys
         mend = f"fill it in, or name other columns with --arm and --seed; known: {', '.join(source.columns)}"
         raise UserError(f"no row of {source.name} has {' and '.join(f'a value in {column}' for column in empty)}", mend)
-    _require_distinct(raw, "arms")
+    names = _name_arms(dict.fromkeys(raw.values()), notes)
+    _require_distinct({cells: names[arm] for cells, arm in raw.items()}, "arms")
     if not shared:
+        _require_whole_runs(source, named)
         notes.append("The runs share no seeds: the arms are compared by all their runs.")
-        return {(name_arm("+".join(arm)), at): rows for at, ((arm, _), rows) in enumerate(named.items())}
+        return {(names[arm], at): rows for at, ((arm, _), rows) in enumerate(named.items())}
     seeds = _number_seeds(list(named), notes)
     groups: dict[RunKey, list[ForeignRow]] = {}
     for (arm, seed), group in named.items():
-        groups.setdefault((name_arm("+".join(arm)), seeds[seed]), []).extend(group)
+        groups.setdefault((names[arm], seeds[seed]), []).extend(group)
     return groups
+
+
+def _name_arms(arms: Iterable[tuple[str, ...]], notes: list[str]) -> dict[tuple[str, ...], str]:
+    """{cells of an arm: its name}. Cells are joined by `+`, or by `__` where `+` makes the names of two arms equal."""
+    names = {arm: name_arm("+".join(arm)) for arm in arms}
+    first = {name: tuple(map(name_arm, arm)) for arm, name in names.items()}
+    clash = {name for arm, name in names.items() if tuple(map(name_arm, arm)) != first[name]}
+    if not clash:
+        return names
+    apart = {arm: name_arm("__".join(arm)) for arm, name in names.items() if name in clash}
+    notes.append(f"Joined by __, because + gives these arms the same name: {', '.join(apart.values())}.")
+    return names | apart
 
 
 def _keep_blanks(cell: object) -> str:
@@ -312,6 +349,20 @@ def _identify(row: ForeignRow, arm: Sequence[str], source: ForeignSource, option
         mend = "with --step, --seed none needs a column 'name'"
         raise UserError(f"{source.name} does not tell which rows are one run", mend)
     return row.place
+
+
+def _require_whole_runs(
+    source: ForeignSource, runs: Mapping[tuple[tuple[str, ...], str], Sequence[ForeignRow]]
+) -> None:
+    """Raises UserError if rows that count as runs of their own look like the steps of a log."""
+    column = next((name for name in STEPS if name in source.columns), None)
+    steps: dict[tuple[str, ...], set[str]] = {}
+    for (arm, run), (row, *_) in runs.items():
+        if column is not None and run == row.place and not source.whole:
+            steps.setdefault(arm, set()).add(write_name(row.values.get(column)))
+            if len(steps[arm] - {""}) > 1:
+                cause = f"with --seed none each row is a run, but {'+'.join(arm)} has several values of {column}"
+                raise UserError(cause, "add a column 'name' with the run of each row, or name the column of the seed")
 
 
 def _number_seeds(runs: Sequence[tuple[tuple[str, ...], str]], notes: list[str]) -> dict[str, int]:
@@ -392,6 +443,22 @@ def _note_unequal(
     return [f"Not equal between arms: {'; '.join(described[:_SHOWN_COLUMNS])}{more}."]
 
 
+def _note_early_ends(groups: Mapping[RunKey, Sequence[ForeignRow]], columns: Sequence[str], step: str) -> list[str]:
+    """Runs whose last value of a column is at an earlier step than that of the longest run."""
+    notes = []
+    for column in columns:
+        ends: dict[str, float] = {}
+        for (arm, seed), rows in groups.items():
+            if steps := [point.step for point in list_points(rows, column, step) if point.step is not None]:
+                ends[f"{arm}/seed{seed}"] = max(steps)
+        latest = max(ends.values(), default=0.0)
+        early = [f"{run} at {step} {end:.15g}" for run, end in ends.items() if end < latest]
+        if early:
+            more = f" and {len(early) - 1} more runs" if len(early) > 1 else ""
+            notes.append(f"{column}: the last value of {early[0]}{more} counts, though others go on to {latest:.15g}.")
+    return notes
+
+
 def _make_record(
     study: str,
     key: RunKey,
@@ -415,15 +482,33 @@ def _make_record(
         try:
             metrics |= choose(points, choice, column)
         except Contradiction as places:
-            notes.append(f"{label} is left out: its rows differ in {column} {places}.")
+            apart = ""
+            if len({point.run for point in points}) == 1:
+                apart = _find_parting(done, {point.place for point in points}, (*columns, choice.column))
+            notes.append(f"{label} is left out: its rows differ in {column} {places}{apart}.")
             return None
-        most = max(most, len(points))
-        where = f"has no number at {choice.column} {' or '.join(choice.at)}" if choice.at else "is not a number"
+        most = max(most, sum(point.number is not None for point in points))
+        where = ""
+        if choice.at:
+            where = f" at {choice.column} {' or '.join(choice.at)}"
+        elif len(points) > 1:
+            last = max(points, key=lambda point: -math.inf if point.step is None else point.step)
+            where = f" in its last row ({last.place})"
         absent = [name for name in choice.name_columns(column) if name not in metrics]
-        notes += [f"{label}: {name} {where} and is left out." for name in absent]
+        notes += [f"{label}: {name} has no number{where} and is left out." for name in absent]
     if most > 1 and choice.column is None:
         notes.append(f"{label} counts once: {', '.join(row.place for row in done)} have the same numbers.")
     return _record(study, key, done[0], status="done", metrics=metrics)
+
+
+def _find_parting(rows: Sequence[ForeignRow], places: set[str], used: Sequence[str | None]) -> str:
+    """Which column of names tells rows of a run apart, as an end of a note, or nothing."""
+    named = [name for name in rows[0].values if name not in used]
+    for name in named:
+        cells = [row.values.get(name) for row in rows if row.place in places]
+        if len(set(map(write_name, cells))) > 1 and not any(has_numbers([cell]) for cell in cells):
+            return f"; so does {name}: --group {name} judges each value apart, --where {name}=VALUE takes one"
+    return ""
 
 
 def _record(study: str, key: RunKey, row: ForeignRow, **more: Any) -> Record:

@@ -62,9 +62,17 @@ def read_columns(
 
 
 def fill(row: ForeignRow, known: Mapping[str, Mapping[str, float]]) -> ForeignRow:
-    """The row with numbers in these columns: also NaN and infinities; None for what is missing or no number."""
-    numbers = {name: read_cell(row.values[name], texts) for name, texts in known.items() if name in row.values}
+    """The row with numbers in these columns: also NaN and infinities. Another text stays; an empty cell is None."""
+    numbers: dict[str, float | str | None] = {}
+    for name, texts in known.items():
+        if name in row.values:
+            number = read_cell(row.values[name], texts)
+            numbers[name] = _keep_text(row.values[name]) if number is None else number
     return replace(row, values={**row.values, **numbers})
+
+
+def _keep_text(cell: object) -> str | None:
+    return (cell.strip(BLANKS) or None) if isinstance(cell, str) else None
 
 
 def read_cell(cell: object, texts: Mapping[str, float]) -> float | None:

@@ -33,10 +33,12 @@ class StepChoice(NamedTuple):
 
 
 class Point(NamedTuple):
-    """A number of a metric; `step`: None if its row has none; `run`: the name of the run, if the row has one."""
+    """A cell of a metric that is not empty. `step`: None if its row has none; `number`: None for another text, such as
+    `NA`; `run`: the name of the run, if the row has one.
+    """
 
     step: float | None
-    number: float
+    number: float | None
     place: str
     run: str = ""
 
@@ -85,35 +87,44 @@ def find_step(source: ForeignSource, taken: Sequence[str | None], notes: list[st
 
 
 def list_points(rows: Sequence[ForeignRow], column: str, step: str | None) -> list[Point]:
-    """The numbers of a column; cells without one are left out."""
-    numbers = ((row.values.get(step) if step else None, row.values.get(column), row) for row in rows)
-    return [Point(at, number, row.place, row.name) for at, number, row in numbers if number is not None]
+    """The cells of a column that are not empty."""
+    filled = [row for row in rows if row.values.get(column) is not None]
+    steps = [_find_number(row.values.get(step)) if step else None for row in filled]
+    numbers = [_find_number(row.values[column]) for row in filled]
+    return [Point(at, number, row.place, row.name) for at, number, row in zip(steps, numbers, filled, strict=True)]
+
+
+def _find_number(cell: object) -> float | None:
+    return cell if isinstance(cell, float) else None
 
 
 def choose(points: Sequence[Point], choice: StepChoice, column: str) -> dict[str, float]:
-    """{column: number} of a run, where the chosen row has one. Raises Contradiction."""
+    """{column: number} of a run, where the chosen row has one. Raises Contradiction.
+
+    The last row counts even if its cell is no number: an earlier number is not the run's last.
+    """
     at_steps = [point for point in points if point.step is not None] or list(points)
-    if not at_steps:
-        return {}
     runs = dict.fromkeys(point.run for point in points)
     if len(runs) > 1:
-        return {column: _agree(points, f" of the runs {' and '.join(runs)}")}
+        return _agree(column, points, f" of the runs {' and '.join(runs)}")
     same = f" of the same {choice.column}" if choice.column else "; with --step the last one counts"
     if choice.at:
-        numbers = {}
+        numbers: dict[str, float] = {}
         for name, at in zip(choice.name_columns(column), choice.at, strict=True):
-            if there := [point for point in points if point.step == float(at)]:
-                numbers[name] = _agree(there, same)
+            numbers |= _agree(name, [point for point in points if point.step == float(at)], same)
         return numbers
     if choice.rule == BEST:
-        finite = [point.number for point in at_steps if math.isfinite(point.number)]
+        finite = [point.number for point in at_steps if point.number is not None and math.isfinite(point.number)]
         best = min if choice.lower[column] else max
-        return {column: best(finite) if finite else at_steps[-1].number}
+        return {column: best(finite)} if finite else _agree(column, at_steps[-1:], same)
     last = max((point.step for point in at_steps if point.step is not None), default=None)
-    return {column: _agree([point for point in at_steps if point.step == last], same)}
+    return _agree(column, [point for point in at_steps if point.step == last], same)
 
 
-def _agree(points: Sequence[Point], what: str) -> float:
-    if len({repr(point.number) for point in points}) > 1:
-        raise Contradiction(f"({', '.join(dict.fromkeys(point.place for point in points))}){what}")
-    return points[0].number
+def _agree(column: str, points: Sequence[Point], what: str) -> dict[str, float]:
+    """{column: the number of these points}, if they have one. Other texts, such as `NA`, do not count beside it."""
+    numbered = [point for point in points if point.number is not None]
+    if len({repr(point.number) for point in numbered}) > 1:
+        raise Contradiction(f"({', '.join(dict.fromkeys(point.place for point in numbered))}){what}")
+    number = numbered[0].number if numbered else None
+    return {} if number is None else {column: number}

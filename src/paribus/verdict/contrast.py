@@ -130,6 +130,11 @@ class Contrast:
         worst = "and a diverged run counts as the worst"
         return "; ".join(f"{runs} diverged, {worst}" for runs in self._list_diverged(sides))
 
+    def explain_all_diverged(self) -> str:
+        """Which arms have no number because all their runs diverged, or nothing."""
+        arms = zip((self.pair.arm, self.pair.versus), self.diverged, strict=True)
+        return "; ".join(f"all {runs.part} runs of {arm} diverged" for arm, runs in arms if 0 < runs.part == runs.whole)
+
     def mention_diverged(self) -> str:
         """Which runs the interval leaves out, or nothing."""
         return "; ".join(f"not counting {runs}, which diverged" for runs in self._list_diverged({0, 1}))

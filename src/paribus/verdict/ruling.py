@@ -189,6 +189,8 @@ def find_ends(contrast: Contrast, level: float) -> Ends:
 
 def _rule_unjudged(contrast: Contrast) -> Ruling:
     difference = contrast.difference
+    if why := contrast.explain_all_diverged():
+        return Ruling(UNDECIDED, reason=why)
     if difference.n == 0:
         return Ruling(NOT_RUN, reason=contrast.absent or NO_SEED)
     if difference.n == 1:

@@ -6,6 +6,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import Any
 
 from paribus.core.errors import UserError
@@ -79,12 +80,17 @@ class Evidence:
     def count_diverged(self, arm: str, column: str) -> Share:
         """The runs of an arm that diverged, of those that diverged or measured the column.
 
-        A run of another framework diverged if the column is NaN or infinite.
+        A run of another framework diverged if the column, or one that it averages, is NaN or infinite.
         """
         runs = self.runs.get(arm, {}).values()
-        odd = [run.metrics[column] for run in runs if run.done and run.metrics.get(column) is not None]
-        diverged = sum(run.status == "diverged" for run in runs) + sum(not is_number(value) for value in odd)
+        diverged = sum(run.status == "diverged" for run in runs) + len(self.find_not_finite(arm, column))
         return Share(diverged, diverged + len(self.values(arm, column)))
+
+    def find_not_finite(self, arm: str, column: str) -> list[int]:
+        """The seeds of finished runs in which the column, or one that it averages, is NaN or infinite."""
+        read = self.find_averaged() if column == MEAN else (column,)
+        cells = {seed: [run.metrics.get(name) for name in read] for seed, run in self.done(arm).items()}
+        return [seed for seed, of_run in cells.items() if any(c is not None and not is_number(c) for c in of_run)]
 
     def find_averaged(self) -> tuple[str, ...]:
         """The columns that the mean over tasks averages: those that some arm has."""
@@ -169,13 +175,7 @@ def gather(design: Design, records: Sequence[Record]) -> Evidence:
     mixed = find_mixed_precisions(run for seeds in evidence.runs.values() for run in seeds.values())
     notes += [
         *_note_statuses(design, evidence),
-        *(
-            f"{arm}/seed{seed}: {column} is not a number and is left out."
-            for arm in (*design.arms, SCRATCH)
-            for seed, run in evidence.done(arm).items()
-            for column in design.columns
-            if (value := run.metrics.get(column)) is not None and not is_number(value)
-        ),
+        *_note_not_finite(design, evidence),
         *_note_older(design, evidence),
         *(
             f"Seed {seed} has runs in {' and '.join(sorted(groups))}: its arms differ in more than the sweep varies."
@@ -227,6 +227,30 @@ def _note_statuses(design: Design, evidence: Evidence) -> list[str]:
             notes.append(f"{arm} not run: {design.absent[arm].rstrip('.')}.")
         elif missing and (arm != SCRATCH or evidence.runs.get(arm)):
             notes.append(f"{arm}: no record of seed {', '.join(map(str, missing))}.")
+    return notes
+
+
+def _note_not_finite(design: Design, evidence: Evidence) -> list[str]:
+    """NaN and infinities. All that is known of another framework's run with such a number is that it diverged."""
+    if not design.foreign:
+        return [
+            f"{arm}/seed{seed}: {column} is not a number and is left out."
+            for arm in (*design.arms, SCRATCH)
+            for seed, run in evidence.done(arm).items()
+            for column in design.columns
+            if (value := run.metrics.get(column)) is not None and not is_number(value)
+        ]
+    notes = []
+    for arm, column in product(design.arms, design.columns):
+        if seeds := evidence.find_not_finite(arm, column):
+            if not evidence.values(arm, column):
+                notes.append(f"{arm}: all {len(seeds)} runs diverged in {column}.")
+                continue
+            which = f" (seed {', '.join(map(str, seeds))})" if design.seeds else ""
+            share = evidence.count_diverged(arm, column)
+            notes.append(
+                f"{arm}: {share.part} of {share.whole} runs diverged in {column}{which}; its mean leaves them out."
+            )
     return notes
 
 
