@@ -183,7 +183,11 @@ def test_columns_and_classes_are_told_from_the_files(here: Path) -> None:
     ("name", "content", "said"),
     [
         ("train.jsonl", "", "mine has no examples: give a file with a line for each"),
-        ("train.csv", "text;label\na;b\n", "mine separates its columns by ';': save it with commas"),
+        (
+            "train.csv",
+            "text;label\na;b\n",
+            "mine separates its columns by ';': add columns=TEXT,LABEL",
+        ),
         ("train.csv", "", r"--task: mine/train\.csv is not a readable csv file"),
     ],
 )

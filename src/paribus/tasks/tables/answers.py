@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any, TypeGuard
 
 from paribus.core.errors import UserError
 from paribus.tasks.tables.labels import read_number
@@ -10,7 +11,7 @@ from paribus.tasks.tables.labels import read_number
 TEXT, START = "text", "answer_start"
 
 
-def is_answer(value: object) -> bool:
+def is_answer(value: object) -> TypeGuard[Mapping[str, Any]]:
     """Whether a value is one answer, or a mapping of lists of answers."""
     return isinstance(value, Mapping) and {TEXT, START} <= value.keys()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from paribus.core.errors import UserError
@@ -56,7 +56,7 @@ def find_delimiter(text: str, wanted: Sequence[str], where: str) -> str:
     """
     fitting = []
     for delimiter in DELIMITERS:
-        header = next(_read_rows(text, delimiter, strict=False), [])
+        header = next(filter(None, _read_rows(text, delimiter, strict=False)), [])
         if len(header) > 1 and set(wanted) <= set(header):
             fitting.append(delimiter)
     if wanted and len(fitting) > 1:
@@ -69,14 +69,15 @@ def find_delimiter(text: str, wanted: Sequence[str], where: str) -> str:
 def encloses_cells(text: str, numbered: bool, where: str) -> bool:
     """Whether the quotes of a TSV file enclose cells, as the csv module reads them, or are letters.
 
-    They enclose cells if every quote that opens a cell is closed at the end of one, and letters if they do not and all
-    lines have as many cells. If both are so, quotes around a cell that needs none, in a column where other cells have
-    none, could be either.
+    They are letters if all lines have as many cells and some quote opens a cell that none closes. Otherwise they enclose
+    cells, if all rows then have as many.
 
-    Raises UserError, whose message begins with `where`, for that, and if quotes can be neither.
+    Raises UserError, whose message begins with `where`, if neither is so, and for a cell that could be both: its quotes
+    are not needed, and other cells of its column have none.
     """
     lines = [line.split("\t") for line in split_lines(text) if line]
-    if not any(cell.startswith('"') for line in lines for cell in line):
+    opened = [cell for line in lines for cell in line if cell.startswith('"')]
+    if not opened:
         return False
     letters = len({len(line) for line in lines}) == 1
     try:
@@ -84,23 +85,30 @@ def encloses_cells(text: str, numbered: bool, where: str) -> bool:
         enclosing = len({len(row) for row in rows}) == 1
     except csv.Error:
         enclosing = False
-    mend = "save it as .csv, or as .jsonl"
     if not letters and not enclosing:
-        cause = f"{where}: its quotes are neither letters (lines differ in their tabs) nor around whole cells"
-        raise UserError(cause, f"double the quotes within quoted cells, or {mend}")
-    if letters and enclosing:
-        for column in zip(*lines, strict=True):
-            quoted = [cell for cell in column if cell.startswith('"')]
-            header = not numbered and column[0].startswith('"')
-            if header or len(quoted) == sum(map(bool, column[0 if numbered else 1 :])):
-                continue
-            if doubtful := next((cell for cell in quoted if not set('",') & set(cell[1:-1])), None):
-                cause = f"{where}: the quotes of the cell {doubtful[:60]} may be letters, or enclose it"
-                raise UserError(cause, f"put quotes around every cell of the column or around none, or {mend}")
+        cause = f"{where}: its quotes are neither letters, since lines differ in their tabs, nor around whole cells"
+        raise UserError(cause, "double the quotes within quoted cells, or save it as .jsonl")
+    if letters and not all(len(cell) > 1 and cell.endswith('"') for cell in opened):
+        return False
+    if letters and enclosing and (cell := _find_doubtful(lines, numbered)):
+        cause = f"{where}: the quotes of the cell {cell[:60]} may be letters, or enclose it"
+        raise UserError(cause, "put quotes around all cells of its column or around none, or save it as .jsonl")
     return enclosing
 
 
-def _read_rows(text: str, delimiter: str, strict: bool) -> csv.Reader:
-    """The rows as the csv module reads them; it raises csv.Error."""
+def _find_doubtful(lines: Sequence[Sequence[str]], numbered: bool) -> str | None:
+    """The first quoted cell without a quote or a comma in it, in a column whose header and other cells are not quoted."""
+    for column in zip(*lines, strict=True):
+        head, cells = ("", column) if numbered else (column[0], column[1:])
+        quoted = [cell for cell in cells if cell.startswith('"')]
+        if not head.startswith('"') and len(quoted) < sum(map(bool, cells)):
+            for cell in quoted:
+                if '"' not in cell[1:-1] and "," not in cell:
+                    return cell
+    return None
+
+
+def _read_rows(text: str, delimiter: str, strict: bool) -> Iterator[list[str]]:
+    """The rows as the csv module reads them. If `strict`, it raises csv.Error for a quote within a quoted cell."""
     csv.field_size_limit(sys.maxsize)
     return csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=strict)

@@ -42,7 +42,7 @@ def read_json(text: str) -> pa.Table:
     except ValueError:
         return read_json_lines(text)  # which names the line that is not JSON
     if isinstance(content, dict) and isinstance(content.get("data"), list):
-        return _make_table(list(_ask(content["data"])))
+        return _make_table(list(_list_questions(content["data"])))
     if not isinstance(content, list):
         return read_json_lines(text)
     for number, row in enumerate(content):
@@ -51,33 +51,28 @@ def read_json(text: str) -> pa.Table:
     return _make_table(content)
 
 
-def _ask(articles: Sequence[Any]) -> Iterator[Row]:
-    """{id, title, question, context, answers} of each question of SQuAD 1.1 or 2.0, where `is_impossible` ones have no
-    answers.
+def _list_questions(articles: Sequence[Any]) -> Iterator[Row]:
+    """{id, title, question, context, answers} of each question of SQuAD 1.1, or of 2.0, in which some questions are
+    impossible and have no answers.
     """
     number = 0
-    for article in articles:
-        try:
-            title = article.get("title", "")
-            questions = [
-                (paragraph["context"], asked) for paragraph in article["paragraphs"] for asked in paragraph["qas"]
-            ]
-            for context, asked in questions:
-                answers = asked.get("answers")
-                if asked.get("is_impossible") and answers:
-                    raise ValueError(f"question {number} has answers, but is_impossible is true")
-                question = asked["question"]
-                yield {
-                    "id": asked.get("id"),
-                    "title": title,
-                    "question": question,
-                    "context": context,
-                    "answers": answers,
-                }
-                number += 1
-        except (KeyError, TypeError, AttributeError) as error:
-            cause = f"question {number} is not in data[].paragraphs[].qas[] with a context, as in SQuAD"
-            raise ValueError(cause) from error
+    try:
+        for article in articles:
+            for paragraph in article["paragraphs"]:
+                for asked in paragraph["qas"]:
+                    answers = asked.get("answers")
+                    if asked.get("is_impossible") and answers:
+                        raise ValueError(f"question {number} has answers, but is_impossible is true")
+                    yield {
+                        "id": asked.get("id"),
+                        "title": article.get("title"),
+                        "question": asked["question"],
+                        "context": paragraph["context"],
+                        "answers": answers,
+                    }
+                    number += 1
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"question {number} is not in data[].paragraphs[].qas[], with a context") from error
 
 
 def _make_table(rows: Sequence[Row]) -> pa.Table:
