@@ -338,9 +338,9 @@ def test_a_header_that_two_delimiters_split_is_refused() -> None:
         (['"a" b', '"c"'], ['"a" b', '"c"']),
         (
             ['"a"', "b"],
-            r'train\.tsv: the quotes of the cell "a" may be letters, or enclose it: put quotes around every',
+            r'train\.tsv: the quotes of the cell "a" may be letters, or enclose it: put quotes',
         ),
-        (['"a" b\tc', "d"], "its quotes are neither letters .* nor around whole cells: double the quotes within"),
+        (['"a" b\tc', "d"], "its quotes are neither letters, since lines .* whole cells: double the quotes"),
     ],
 )
 def test_quotes_of_a_tsv_file_enclose_cells_or_are_letters(

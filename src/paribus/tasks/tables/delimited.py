@@ -69,8 +69,8 @@ def find_delimiter(text: str, wanted: Sequence[str], where: str) -> str:
 def encloses_cells(text: str, numbered: bool, where: str) -> bool:
     """Whether the quotes of a TSV file enclose cells, as the csv module reads them, or are letters.
 
-    They are letters if all lines have as many cells and some quote opens a cell that none closes. Otherwise they enclose
-    cells, if all rows then have as many.
+    They are letters if all lines have as many cells and some quote opens a cell that none closes. Otherwise they
+    enclose cells, if all rows then have as many.
 
     Raises UserError, whose message begins with `where`, if neither is so, and for a cell that could be both: its quotes
     are not needed, and other cells of its column have none.
@@ -97,8 +97,9 @@ def encloses_cells(text: str, numbered: bool, where: str) -> bool:
 
 
 def _find_doubtful(lines: Sequence[Sequence[str]], numbered: bool) -> str | None:
-    """The first quoted cell without a quote or a comma in it, in a column whose header and other cells are not quoted."""
-    for column in zip(*lines, strict=True):
+    """The first quoted cell without a quote or a comma in it, in a column with cells, and a header, without quotes."""
+    columns: Iterator[tuple[str, ...]] = zip(*lines, strict=True)
+    for column in columns:
         head, cells = ("", column) if numbered else (column[0], column[1:])
         quoted = [cell for cell in cells if cell.startswith('"')]
         if not head.startswith('"') and len(quoted) < sum(map(bool, cells)):

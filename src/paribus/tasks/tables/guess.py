@@ -114,7 +114,8 @@ def _find_splits(folder: Path) -> dict[str, str]:
     """
     if not folder.is_dir():
         raise UserError(f"--task: no folder {folder}", "give one file, or a folder with train.jsonl and test.jsonl")
-    files = [file for file in sorted(folder.iterdir()) if file.suffix[1:] in SUFFIXES and file.is_file()]
+    kinds = {f".{suffix}" for suffix in SUFFIXES if suffix != "json"}  # .json beside a table describes it
+    files = [file for file in sorted(folder.iterdir()) if file.suffix in kinds and file.is_file()]
     stems = list(dict.fromkeys(file.stem for file in files))
     train = _find_split(folder, stems, ("train",))
     if train is None:
