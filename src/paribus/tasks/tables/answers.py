@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, TypeGuard
 
 from paribus.core.errors import UserError
@@ -11,9 +10,9 @@ from paribus.tasks.tables.labels import read_number
 TEXT, START = "text", "answer_start"
 
 
-def is_answer(value: object) -> TypeGuard[Mapping[str, Any]]:
+def is_answer(value: object) -> TypeGuard[dict[str, Any]]:
     """Whether a value is one answer, or a mapping of lists of answers."""
-    return isinstance(value, Mapping) and {TEXT, START} <= value.keys()
+    return isinstance(value, dict) and {TEXT, START} <= value.keys()
 
 
 def gather_answers(value: object) -> object:

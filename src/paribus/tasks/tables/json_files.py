@@ -81,7 +81,7 @@ def _make_table(rows: Sequence[Row]) -> pa.Table:
     columns = {}
     for name in dict.fromkeys(name for row in rows for name in row):
         values = [row.get(name) for row in rows]
-        if any(is_answer(value) or (isinstance(value, list) and any(map(is_answer, value))) for value in values):
+        if any(is_answer(value[0] if isinstance(value, list) and value else value) for value in values):
             values = list(map(gather_answers, values))  # one type, whatever each row has
         try:
             columns[name] = pa.array(values)
