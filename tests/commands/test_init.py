@@ -183,7 +183,11 @@ def test_columns_and_classes_are_told_from_the_files(here: Path) -> None:
     ("name", "content", "said"),
     [
         ("train.jsonl", "", "mine has no examples: give a file with a line for each"),
-        ("train.csv", "text;label\na;b\n", "mine separates its columns by ';': save it with commas"),
+        (
+            "train.csv",
+            "text;label\na;b\n",
+            "mine separates its columns by ';': add columns=TEXT,LABEL",
+        ),
         ("train.csv", "", r"--task: mine/train\.csv is not a readable csv file"),
     ],
 )
@@ -320,7 +324,7 @@ def test_minus_one_is_no_label_if_the_evaluation_lacks_it(here: Path) -> None:
         ("a.csv", "text,label\n" + "".join(f"t{n},{n / 4}\n" for n in range(9)), "holds numbers such as 0.25, not"),
         ("a.csv", "text,label\n" + "t,1\nu,1.0\nv,2\nw,2.0\n" * 9, "spells a label in two ways, among 1, 1.0, 2"),
         ("none.conll", "\n\n", "none.conll has no examples"),
-        ("kind/train_1.parq", "x", r"read are \.parquet, \.jsonl, \.csv, \.tsv, \.conll, \.label, \.txt"),
+        ("kind/train_1.parq", "x", r"read are \.parquet, \.jsonl, \.csv, \.tsv, \.conll, \.json, \.label, \.txt"),
     ],
 )
 def test_what_cannot_be_proposed_is_said(here: Path, name: str, text: str, said: str) -> None:

@@ -88,6 +88,27 @@ def test_bad_bytes_are_named_by_file_and_offset(tmp_path: Path, before: bytes) -
     assert read(file, errors="replace")[0].text.endswith("caf\ufffd au lait")
 
 
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32", "utf-8-sig"])
+@pytest.mark.parametrize("name", ["a.txt", "a.txt.gz", "a.ndjson", "a.jsonl.gz", "a.md"])
+def test_a_byte_order_mark_names_the_encoding(tmp_path: Path, name: str, encoding: str) -> None:
+    long = "élève 😀 " * 70_000  # of several blocks
+    text = "\r".join([f'{{"text": "{long}"}}', '{"text": "b"}'] if "json" in name else [long, "", "b"])
+    content = text.encode(encoding)
+    (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    texts = [document.text for document in read(tmp_path / name)]
+    assert texts[-1] == "b"
+    assert "".join(texts[:-1]).replace(" ", "").replace("\n", "") == long.replace(" ", "")
+
+
+def test_utf_16_without_a_mark_or_with_half_a_character_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes("plain".encode("utf-16-le"))
+    with pytest.raises(UserError, match="byte 1 is a NUL, as in UTF-16 without a byte order mark: convert"):
+        read(tmp_path / "a.txt")
+    (tmp_path / "a.txt").write_bytes("plain".encode("utf-16")[:-1])
+    with pytest.raises(UserError, match=r"byte 10 is not UTF-16-LE: convert"):
+        read(tmp_path / "a.txt")
+
+
 def test_bad_bytes_at_the_very_end(tmp_path: Path) -> None:
     (tmp_path / "cut.txt").write_bytes(b"abc" + "é".encode()[:1])
     with pytest.raises(UserError, match="byte 3 "):

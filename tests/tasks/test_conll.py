@@ -84,3 +84,23 @@ def test_columns_are_named_by_number(tmp_path: Path) -> None:
         TagTable("toy", {"words": 1, "tags": "tags"}, ["O", "B-a"], path=str(tmp_path))
     with pytest.raises(UserError, match=r"has no column '4': choose from 1, 2, 3"):
         TagTable("toy", {"words": 1, "tags": 4}, ["O", "B-a"], path=str(tmp_path)).read("train")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Anna NN B-NP B-a\nran VB O O\n", ["B-a", "O"]),
+        ("Anna B-a NN\nran O VB\n", ["B-a", "O"]),
+        ("Anna O B-a\nLee B-a O\n", r"may be the tags \(2: B-a, O; 3: B-a, O\)"),
+        ("Anna O B-a\nLee O B-c\nran O O\n", r"may be the tags \(2: O; 3: B-a, B-c, O\)"),
+    ],
+)
+def test_the_classes_tell_which_column_has_the_tags(tmp_path: Path, text: str, expected: list[str] | str) -> None:
+    (tmp_path / "train.conll").write_text(text)
+    classes = ["O", "B-a"]
+    task = TagTable("toy", {"words": "words", "tags": "tags"}, classes, path=str(tmp_path))
+    if isinstance(expected, str):
+        with pytest.raises(UserError, match=expected):
+            task.read("train")
+    else:
+        assert [classes[tag] for tag in task.read("train")["train"][0].tags] == expected

@@ -21,7 +21,7 @@ def write(folder: Path, kind: str, **splits: Sequence[Any]) -> None:
         texts = [f"{split} {n}" for n in range(len(labels))]
         if kind == "csv":
             rows = [f"{text},{label}" for text, label in zip(texts, labels, strict=True)]
-            (folder / f"{split}.csv").write_text("\n".join(["text,label", *rows]) + "\n")
+            (folder / f"{split}.csv").write_text("\n".join(["text,label", *rows]) + "\n", encoding="utf-8")
         elif kind == "jsonl":
             lines = [json.dumps({"text": text, "label": label}) for text, label in zip(texts, labels, strict=True)]
             (folder / f"{split}.jsonl").write_text("\n".join(lines))
@@ -50,6 +50,10 @@ def read(folder: Path, classes: Sequence[Any]) -> dict[str, list[int]]:
         ("csv", ["bad", "good"], ["good", "", "bad"], [1, 0]),
         ("csv", ["NA", "EU"], ["NA", "EU"], [0, 1]),
         ("csv", ["10", "20"], ["1", "0"], [1, 0]),
+        ("csv", ["bad", "good"], [" good ", "bad\t", " ", " -1 "], [1, 0]),
+        ("csv", ["bad", "good"], [" 1", "0 "], [1, 0]),
+        ("jsonl", ["\u00e9t\u00e9", "o\u0308"], ["e\u0301te\u0301", "\u00f6"], [0, 1]),
+        ("csv", ["a", " a"], ["a", " a"], [0, 1]),
     ],
 )
 def test_a_cell_is_the_class_that_it_spells_and_a_number_otherwise_a_place(
@@ -68,6 +72,8 @@ def test_a_cell_is_the_class_that_it_spells_and_a_number_otherwise_a_place(
         ("csv", ["1", "2"], [1, 2, "x"], [1], "row 2 of train has the label 'x': add it to the classes, now 1, 2$"),
         ("jsonl", ["no", "yes"], [True, False], [True], "row 0 of train has the label True: add it"),
         ("csv", [False, True], ["no", "yes"], ["no"], "the label 'no': add it .*quote yes, no, on and off"),
+        ("csv", ["a", " a"], ["a "], ["a"], "the label 'a ': add it to the classes"),
+        ("csv", ["\u00e9", "e\u0301"], [" \u00e9"], ["e\u0301"], "the label ' \u00e9': add it to the classes"),
         ("csv", ["a", None], ["a"], ["a"], "classes: None is not a name: quote it"),
         ("jsonl", ["a", "b"], ["a", 1], ["a"], "the values of 'label' are of several types"),
     ],

@@ -330,6 +330,12 @@ def test_questions_without_answers_are_refused() -> None:
         ({"text": "Oslo", "answer_start": 17}, "has no lists of text and answer_start"),
         ({"text": [None], "answer_start": [None]}, ([], [])),
         ({"text": None, "answer_start": None}, ([], [])),
+        ({"text": ["Oslo", "Anna"], "answer_start": [" 17", "0"]}, (["Oslo", "Anna"], [17, 0])),
+        ({"text": ["Oslo"], "answer_start": ["17.5"]}, r"the answer_start '17\.5' of 'Oslo' is not a whole number"),
+        ([{"text": "Oslo", "answer_start": 17}, {"text": "Anna", "answer_start": "0"}], (["Oslo", "Anna"], [17, 0])),
+        ([{"text": "Oslo", "start": 17}], "has no text and answer_start in 'answers'"),
+        (None, ([], [])),
+        ([], ([], [])),
     ],
 )
 def test_answers_are_read_or_their_row_is_named(tmp_path: Path, answers: Any, expected: Any) -> None:
@@ -343,3 +349,39 @@ def test_answers_are_read_or_their_row_is_named(tmp_path: Path, answers: Any, ex
     else:
         (found,) = table.read("train")["train"]
         assert (found.answers, found.starts) == expected
+
+
+def test_rows_of_one_file_may_spell_their_answers_in_several_ways(tmp_path: Path) -> None:
+    lists = {"text": ["Oslo"], "answer_start": [17]}
+    rows = [lists, [{"text": "Oslo", "answer_start": "17"}], [], None]
+    lines = [
+        json.dumps({"question": "Where?", "context": "Anna was born in Oslo.", "answers": answers}) for answers in rows
+    ]
+    (tmp_path / "train.jsonl").write_text("\n".join(lines))
+    found = task(tmp_path, answerless=True).read("train")["train"]
+    assert [row.answers for row in found] == [["Oslo"], ["Oslo"], [], []]
+    with pytest.raises(UserError, match=r"row 2 of train has no answer: set tasks\.toy\.answerless=true"):
+        task(tmp_path).read("train")
+
+
+def write_articles(folder: Path, *questions: dict[str, Any], encoding: str = "utf-8") -> None:
+    articles = [{"title": "Ada", "paragraphs": [{"context": "it was Ada", "qas": [asked]}]} for asked in questions]
+    (folder / "train.json").write_text(json.dumps({"version": "2.0", "data": articles}), encoding=encoding)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_the_json_of_squad_is_read(tmp_path: Path, encoding: str) -> None:
+    first = {"id": "1", "question": "who", "answers": [{"text": "Ada", "answer_start": 7}]}
+    likely = [{"text": "it", "answer_start": 0}]
+    second = {"id": "2", "question": "why", "answers": [], "is_impossible": True, "plausible_answers": likely}
+    write_articles(tmp_path, first, second, encoding=encoding)
+    rows = [QuestionExample("who", "it was Ada", ["Ada"], [7]), QuestionExample("why", "it was Ada", [], [])]
+    assert task(tmp_path, answerless=True).read("train")["train"] == rows
+    write_articles(tmp_path, first)
+    assert task(tmp_path).read("train")["train"] == rows[:1]
+    write_articles(tmp_path, first, {**second, "answers": first["answers"]})
+    with pytest.raises(UserError, match="question 1 has answers, but is_impossible is true"):
+        task(tmp_path, answerless=True).read("train")
+    write_articles(tmp_path, first, {"id": "2"})
+    with pytest.raises(UserError, match=r"question 1 is not in data\[\]\.paragraphs\[\]\.qas\[\]"):
+        task(tmp_path).read("train")

@@ -15,6 +15,7 @@ import pytest
 
 from paribus.core.errors import UserError
 from paribus.tasks.examples import Example, count_leaks, limit_rows
+from paribus.tasks.tables.delimited import find_delimiter
 from paribus.tasks.tables.files import read_files
 from paribus.tasks.tables.table import LabelTable
 
@@ -275,3 +276,80 @@ def test_sst2_has_the_published_sizes(tmp_path: Path) -> None:
     assert summary["examples"] == {"train": 67349, "validation": 872}
     assert summary["leaked"] == {"validation": 0}
     assert sst2.examples(tmp_path)["train"][0] == Example("hide new secretions from the parental units ", None, 0)
+
+
+TEXTS = [("élève 😀", "good"), ("b c", "bad")]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32", "utf-8-sig"])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "jsonl", "json", "txt"])
+def test_encodings_and_line_ends_are_those_of_the_file(tmp_path: Path, suffix: str, end: str, encoding: str) -> None:
+    if suffix in ("jsonl", "json"):
+        lines = [json.dumps({"sentence": text, "label": label}, ensure_ascii=False) for text, label in TEXTS]
+    elif suffix == "txt":
+        lines = [f"{label} {text}" for text, label in TEXTS]
+    else:
+        lines = [("\t" if suffix == "tsv" else ",").join(cells) for cells in [("sentence", "label"), *TEXTS]]
+    for content in [end.join([*lines, ""]), *([f"[{','.join(lines)}]"] if suffix == "json" else [])]:
+        (tmp_path / f"train.{suffix}").write_bytes(content.encode(encoding))
+        columns = {"text": "text", "label": "label"} if suffix == "txt" else COLUMNS
+        found = task(tmp_path, columns=columns).read("train")["train"]
+        assert found == [Example("élève 😀", None, 1), Example("b c", None, 0)]
+    (tmp_path / f"train.{suffix}").write_bytes(end.join(lines).encode("utf-16-be"))
+    with pytest.raises(UserError, match=rf"train\.{suffix} is not UTF-8 .*convert it"):
+        task(tmp_path).read("train")
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("label;sentence\ngood;a, b\nbad;c|d\n", ["a, b", "c|d"]),
+        ('sentence|label|n\na, b|good|1\n"c|d;"|bad|2\n', ["a, b", "c|d;"]),
+        ("label\tsentence\ngood\ta, b;\nbad\tc\n", ["a, b;", "c"]),
+        ('label,"sentence",x;y|z\ngood,a;b|c,1\nbad,d,2\n', ["a;b|c", "d"]),
+        ("label:sentence\ngood:a\n", "has no column .*: choose from label:sentence"),
+    ],
+)
+def test_the_header_tells_the_delimiter(tmp_path: Path, content: str, expected: list[str] | str) -> None:
+    (tmp_path / "train.csv").write_text(content)
+    if isinstance(expected, str):
+        with pytest.raises(UserError, match=expected):
+            task(tmp_path).read("train")
+    else:
+        assert [(row.text, row.label) for row in task(tmp_path).read("train")["train"]] == list(
+            zip(expected, [1, 0], strict=True)
+        )
+
+
+def test_a_header_that_two_delimiters_split_is_refused() -> None:
+    with pytest.raises(UserError, match=r"a\.csv has the columns b if cells are separated by commas and by semicolons"):
+        find_delimiter("b,a;b\n1,2;3\n", ["b"], "a.csv")
+
+
+@pytest.mark.parametrize(
+    ("cells", "expected"),
+    [
+        (['"a\tb ""c"""', "d"], ['a\tb "c"', "d"]),
+        (['"a ""b"""', "c"], ['a "b"', "c"]),
+        (['"a, b"', "c"], ["a, b", "c"]),
+        (['"a"', '"b"'], ["a", "b"]),
+        (['"a', 'b"'], ['"a', 'b"']),
+        (['"a" b', '"c"'], ['"a" b', '"c"']),
+        (
+            ['"a"', "b"],
+            r'train\.tsv: the quotes of the cell "a" may be letters, or enclose it: put quotes',
+        ),
+        (['"a" b\tc', "d"], "its quotes are neither letters, since lines .* whole cells: double the quotes"),
+    ],
+)
+def test_quotes_of_a_tsv_file_enclose_cells_or_are_letters(
+    tmp_path: Path, cells: list[str], expected: list[str] | str
+) -> None:
+    rows = [f"{cell}\t{label}\n" for cell, label in zip(cells, ("good", "bad"), strict=True)]
+    (tmp_path / "train.tsv").write_text("sentence\tlabel\n" + "".join(rows))
+    if isinstance(expected, str):
+        with pytest.raises(UserError, match=expected):
+            task(tmp_path).read("train")
+    else:
+        assert [row.text for row in task(tmp_path).read("train")["train"]] == expected

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import codecs
 import gzip
 import zlib
 from pathlib import Path
 
 from paribus.core.errors import UserError
+from paribus.core.text_files import decode
 
 PACKED = ".gz"
-_MARKS = {  # the longer ones first: UTF-32's begins with UTF-16's
-    codecs.BOM_UTF32_LE: "utf-32",
-    codecs.BOM_UTF32_BE: "utf-32",
-    codecs.BOM_UTF8: "utf-8-sig",
-    codecs.BOM_UTF16_LE: "utf-16",
-    codecs.BOM_UTF16_BE: "utf-16",
-}
 
 
 def read_text(path: Path) -> str:
@@ -33,17 +26,12 @@ def read_text(path: Path) -> str:
             content = gzip.decompress(content)
         except (OSError, EOFError, zlib.error) as error:
             raise UserError(f"{path} is damaged or not packed by gzip ({error})", "copy or pack it again") from error
-    encoding = next((name for mark, name in _MARKS.items() if content.startswith(mark)), "utf-8")
     try:
-        text = content.decode(encoding)
-        odd = text.find("\0")  # as in UTF-16 without a mark
+        return decode(content)
     except UnicodeDecodeError as error:
-        text, odd = "", error.start
-    if odd >= 0:
-        line = content[:odd].count(b"\n") + 1
+        line = content[: error.start].count(b"\n") + 1
         mend = f"write it again in UTF-8: iconv -f ITS_ENCODING -t UTF-8 {path} > NEW_FILE"
-        raise UserError(f"{path} is not a text in {encoding.upper()} (line {line})", mend)
-    return text
+        raise UserError(f"{path} is not a text in {error.encoding.upper()} (line {line})", mend) from error
 
 
 def find_suffix(path: Path) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from paribus.core.errors import UserError
+from paribus.core.text_files import find_encoding
 
 KINDS = {
     ".txt": "text",
@@ -87,7 +88,9 @@ def _check_kind(file: Path, given: str) -> None:
     if ending(file.name) in KINDS or file.suffix == ".gz":
         return
     with file.open("rb") as opened:
-        binary = b"\0" in opened.read(SAMPLE)
+        sample = opened.read(SAMPLE)
+    _, mark = find_encoding(sample)
+    binary = b"\0" in sample and not mark
     if binary or ending(file.name) in TABLES:
         what = "is not text" if binary else f"is a table ({ending(file.name)})"
         mend = f"save the texts as .txt, or as .jsonl with a key text; known are {', '.join(KINDS)}"

@@ -8,10 +8,12 @@ import io
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import BinaryIO, NamedTuple, cast
 
 from paribus.core.checksums import parse
 from paribus.core.errors import UserError
+from paribus.core.text_files import find_encoding
 from paribus.data.corpus.document import LONGEST
 from paribus.data.corpus.text_files import TextFile
 
@@ -30,7 +32,8 @@ class TextRow(NamedTuple):
 
 @dataclass(frozen=True)
 class RowReader:
-    """Reads rows. errors: "strict" refuses bytes that are not UTF-8, "replace" reads them as U+FFFD.
+    """Reads rows. errors: "strict" refuses bytes that are not text in the file's encoding, "replace"
+    reads them as U+FFFD.
 
     Raises UserError naming the file, and the byte, the line or the columns.
     """
@@ -64,19 +67,23 @@ class RowReader:
 
     def _decode(self, file: TextFile) -> Iterator[str]:
         """Text with "\\n" as the only line end, without a byte order mark."""
-        utf8 = codecs.getincrementaldecoder("utf-8")(self.errors)
+        blocks = _read_blocks(file)
+        first = next(blocks)
+        encoding, mark = find_encoding(first)
+        if not mark and b"\0" in first[:4] and self.errors == "strict":
+            cause = f"{file.path}: byte {first.index(0)} is a NUL, as in UTF-16 without a byte order mark"
+            raise UserError(cause, "convert the file, or set corpus.errors=replace")
+        decoder = codecs.getincrementaldecoder(encoding)(self.errors)
         newlines = io.IncrementalNewlineDecoder(None, translate=True)
-        offset, mark = 0, "\ufeff"
-        for block in _read_blocks(file):
-            waiting = len(utf8.getstate()[0])
+        offset = len(mark)
+        for block in chain([first.removeprefix(mark)], blocks):
+            waiting = len(decoder.getstate()[0])
             try:
-                text = utf8.decode(block, final=not block)
+                text = decoder.decode(block, final=not block)
             except UnicodeDecodeError as error:
-                where = f"{file.path}: byte {offset - waiting + error.start} is not UTF-8"
+                where = f"{file.path}: byte {offset - waiting + error.start} is not {encoding.upper()}"
                 raise UserError(where, "convert the file, or set corpus.errors=replace") from error
             offset += len(block)
-            if text:
-                text, mark = text.removeprefix(mark), ""
             yield newlines.decode(text, final=not block)
 
     def _json(self, file: TextFile) -> Iterator[TextRow]:

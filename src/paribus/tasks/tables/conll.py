@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from paribus.core.errors import UserError
+from paribus.core.text_files import split_lines
+from paribus.tasks.tables.labels import Classes
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,7 +36,7 @@ class Shape(NamedTuple):
     tagged: frozenset[int]
 
 
-def read_conll(file: Path, wanted: Sequence[str], place: str) -> pa.Table:
+def read_conll(text: str, wanted: Sequence[str], where: str, classes: Sequence[str] = ()) -> pa.Table:
     """A row per sentence and a list column for each column of the file, named by its number: `1`, `2`, ...
 
     Fields are separated by tabs, or by spaces in a line without a tab; other white space is part of a word. If the
@@ -43,14 +44,15 @@ def read_conll(file: Path, wanted: Sequence[str], place: str) -> pa.Table:
     are left out.
 
     If any of the wanted names is not a number, there are also the columns `words`, the first that is no index, and
-    `tags`, the only one with span tags, or the only other one.
+    `tags`: the only one whose cells are all among the classes of the task, if these are given, otherwise the only one
+    with span tags, or the only other one.
 
-    Raises UserError, whose message begins with `place`, if several columns may be the tags, and ValueError for lines of
+    Raises UserError, whose message begins with `where`, if several columns may be the tags, and ValueError for lines of
     different lengths.
     """
     import pyarrow as pa
 
-    sentences = split_sentences(file)
+    sentences = split_sentences(text)
     indexed = is_indexed(sentences)
     if indexed:
         sentences = [[line for line in lines if not _EXTRA_ID.fullmatch(line.fields[0])] for lines in sentences]
@@ -60,15 +62,14 @@ def read_conll(file: Path, wanted: Sequence[str], place: str) -> pa.Table:
     }
     named = {}
     if count and not all(name.isdecimal() for name in wanted):
-        words, tags = _find_words_and_tags(columns, indexed, f"{place}: {file}")
+        words, tags = _find_words_and_tags(columns, indexed, where, classes)
         named = {WORDS: columns[words], TAGS: columns[tags]}
     return pa.table({**columns, **named})
 
 
-def split_sentences(file: Path) -> list[list[Line]]:
+def split_sentences(text: str) -> list[list[Line]]:
     """The lines of each sentence, without document marks and comments."""
-    text = file.read_text(encoding="utf-8-sig")  # with \n as the only line end
-    lines = [_split_line(number, line) for number, line in enumerate(text.split("\n"), 1)]
+    lines = [_split_line(number, line) for number, line in enumerate(split_lines(text), 1)]
     shapes = _find_shapes(lines)
     sentences: list[list[Line]] = [[]]
     for line in lines:
@@ -136,7 +137,9 @@ def _count(columns: int) -> str:
     return "1 column" if columns == 1 else f"{columns} columns"
 
 
-def _find_words_and_tags(columns: dict[str, list[list[str]]], indexed: bool, file: str) -> tuple[str, str]:
+def _find_words_and_tags(
+    columns: dict[str, list[list[str]]], indexed: bool, file: str, classes: Sequence[str]
+) -> tuple[str, str]:
     """The names of the columns that hold the words and their tags. Raises UserError if that cannot be told."""
     words, *others = list(columns)[1 if indexed else 0 :]
     values = {name: {tag for tags in columns[name] for tag in tags} for name in columns}
@@ -144,12 +147,23 @@ def _find_words_and_tags(columns: dict[str, list[list[str]]], indexed: bool, fil
         cause = f"{file} has only numbers in column {words}, which would be the words"
         raise UserError(cause, _ask(others[0], others[-1], file))
     spans = [name for name in others if all(map(_SPAN_TAG.fullmatch, values[name]))]
-    candidates = spans or others
+    candidates = _find_classes(values, others, classes) or spans or others
     if len(candidates) > 1:
         shown = "; ".join(f"{name}: {', '.join(sorted(values[name])[:3])}" for name in candidates)
         cause = f"{file} has several columns that may be the tags ({shown})"
         raise UserError(cause, _ask(words, candidates[0], file))
     return words, candidates[0]
+
+
+def _find_classes(values: Mapping[str, set[str]], columns: Sequence[str], classes: Sequence[str]) -> list[str]:
+    """The columns whose cells are all names of classes, and any other that has more of the classes: its other tags may
+    be missing in the task, beside a column that is O in every line.
+    """
+    names = Classes(classes)
+    known = {name: {names.spelled(value) for value in values[name]} for name in columns}
+    fitting = [name for name in columns if None not in known[name]]
+    most = max((len(known[name]) for name in fitting), default=0)
+    return [name for name in columns if name in fitting or (fitting and len(known[name] - {None}) > most)]
 
 
 def _ask(words: str, tags: str, file: str) -> str:

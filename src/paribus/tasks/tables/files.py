@@ -7,16 +7,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from paribus.core.checksums import parse
 from paribus.core.errors import UserError
+from paribus.core.text_files import decode, split_lines
 from paribus.tasks.tables.conll import read_conll
+from paribus.tasks.tables.delimited import read_delimited
+from paribus.tasks.tables.json_files import read_json, read_json_lines
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-SUFFIXES = ("parquet", "jsonl", "csv", "tsv", "conll", "label", "txt")
+SUFFIXES = ("parquet", "jsonl", "csv", "tsv", "conll", "json", "label", "txt")
 LABELED_LINES = ("label", "txt")  # each line is a label and a text
-BLOCK = 1 << 20, 1 << 30  # bytes of a CSV file that are read at once, which have to hold a whole row
+READING = 2  # to increase if the same file gives other rows
 
 
 def find_files(folder: Path, config: str | None, split: str, key: str) -> list[Path]:
@@ -44,35 +46,41 @@ def _place(key: str) -> str:
 
 
 def identify_file(file: Path) -> list[Any]:
-    """Path, size and time of a file, which change if its content does."""
+    """Path, size and time of a file, which change if its content does, and how it is read."""
     stat = file.stat()
-    return [str(file.resolve()), stat.st_size, stat.st_mtime_ns]
+    return [str(file.resolve()), stat.st_size, stat.st_mtime_ns, READING]
 
 
 def read_files(
-    files: Sequence[Path], strings: Sequence[str], key: str, wanted: Sequence[str] = (), numbered: bool = False
+    files: Sequence[Path],
+    strings: Sequence[str],
+    key: str,
+    wanted: Sequence[str] = (),
+    numbered: bool = False,
+    classes: Sequence[str] = (),
 ) -> pa.Table:
     """The rows of all files.
 
     Args:
         strings: columns that are always text in CSV and TSV files.
         key: the config key of the task, for messages.
-        wanted: names of the columns that are asked for; see `read_conll`.
+        wanted: names of the columns that are asked for; see `read_conll` and `find_delimiter`.
         numbered: columns are named by their number, from 1: CSV and TSV files then have no header.
+        classes: those of the task, by which `read_conll` finds the column of the tags.
 
     Raises UserError for a file that cannot be read.
     """
     import pyarrow as pa
 
     try:
-        tables = [_read_file(file, strings, _place(key), wanted, numbered) for file in files]
+        tables = [_read_file(file, strings, _place(key), wanted, numbered, classes) for file in files]
         table = pa.concat_tables(tables, promote_options="default")
         if len(set(table.column_names)) < len(table.column_names):  # names that are not UTF-8 raise here
             raise KeyError("a column exists twice")
         table.validate(full=True)  # damaged bytes of a text
         return table
     except UnicodeDecodeError as error:
-        cause = f"{_place(key)}: {files[0]} is not UTF-8 ({_first_line(error)})"
+        cause = f"{_place(key)}: {files[0]} is not {error.encoding.upper()} ({_first_line(error)})"
         raise UserError(cause, "convert it, for example with iconv -f latin1 -t utf-8") from error
     except (pa.ArrowException, OSError, ValueError, KeyError, OverflowError, MemoryError) as error:
         kind = files[0].suffix[1:]
@@ -99,7 +107,9 @@ def load_hub(name: str, config: str | None, revision: str | None, split: str, ke
     return data.with_format("arrow")[:].replace_schema_metadata(data.features.arrow_schema.metadata)
 
 
-def _read_file(file: Path, strings: Sequence[str], place: str, wanted: Sequence[str], numbered: bool) -> pa.Table:
+def _read_file(
+    file: Path, strings: Sequence[str], place: str, wanted: Sequence[str], numbered: bool, classes: Sequence[str]
+) -> pa.Table:
     suffix = file.suffix[1:]
     if numbered and suffix not in ("csv", "tsv", "conll"):
         raise UserError(
@@ -109,65 +119,30 @@ def _read_file(file: Path, strings: Sequence[str], place: str, wanted: Sequence[
         import pyarrow.parquet as pq
 
         return pq.ParquetFile(file).read()  # read_table imports pandas
+    text, where = decode(file.read_bytes()), f"{place}: {file}"
     if suffix == "jsonl":
-        return _read_json_lines(file)
+        return read_json_lines(text)
+    if suffix == "json":
+        return read_json(text)
     if suffix == "conll":
-        return read_conll(file, wanted, place)
+        return read_conll(text, wanted, where, classes)
     if suffix in LABELED_LINES:
-        return _read_labeled_lines(file)
-    return _read_csv(file, strings, numbered)
+        return _read_labeled_lines(text)
+    return read_delimited(text, strings, wanted, numbered, suffix == "tsv", where)
 
 
-def _read_csv(file: Path, strings: Sequence[str], numbered: bool) -> pa.Table:
-    """A CSV file, or a TSV file, in which quotes are part of the text."""
-    import pyarrow as pa
-    from pyarrow import csv
-
-    reading = csv.ReadOptions(block_size=min(max(BLOCK[0], file.stat().st_size + 1), BLOCK[1]))
-    plain = csv.ParseOptions(delimiter="\t", quote_char=False)
-    parsing = plain if file.suffix == ".tsv" else csv.ParseOptions(newlines_in_values=True)
-    if numbered:
-        reading.autogenerate_column_names = True  # f0, f1, ...
-        strings = [f"f{int(name) - 1}" for name in strings]
-    types = csv.ConvertOptions(column_types=dict.fromkeys(strings, pa.string()))
-    table = csv.read_csv(file, read_options=reading, parse_options=parsing, convert_options=types)
-    return table.rename_columns([str(int(name[1:]) + 1) for name in table.column_names]) if numbered else table
-
-
-def _read_json_lines(file: Path) -> pa.Table:
-    """One object per line; Arrow's own reader crashes on some lines that are not objects."""
-    import pyarrow as pa
-
-    rows: list[dict[str, Any]] = []
-    for number, line in enumerate(file.read_text(encoding="utf-8-sig").split("\n"), 1):
-        if line.strip():
-            try:
-                rows.append(row := parse(line))
-            except ValueError as error:
-                raise ValueError(f"line {number} is not JSON: {str(error).partition(':')[0]}") from error
-            if not isinstance(row, dict):
-                raise ValueError(f"line {number} is not a JSON object")
-    columns = {}
-    for name in dict.fromkeys(name for row in rows for name in row):
-        try:
-            columns[name] = pa.array([row.get(name) for row in rows])
-        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-            raise ValueError(f"the values of {name!r} are of several types: {_first_line(error)}") from error
-    return pa.table(columns)
-
-
-def _read_labeled_lines(file: Path) -> pa.Table:
+def _read_labeled_lines(text: str) -> pa.Table:
     """A label and a text in each line, as in TREC: `LABEL text`, or `LABEL:fine text`, whose whole label is `fine`."""
     import pyarrow as pa
 
     rows = []
-    for number, line in enumerate(file.read_text(encoding="utf-8-sig").split("\n"), 1):
+    for number, line in enumerate(split_lines(text), 1):
         if line.strip():
-            label, _, text = line.strip(" \t").replace("\t", " ", 1).partition(" ")
+            label, _, rest = line.strip(" \t").replace("\t", " ", 1).partition(" ")
             coarse, colon, _ = label.partition(":")
-            if not (coarse and text.strip()):
+            if not (coarse and rest.strip()):
                 raise ValueError(f"line {number} is not a label, a space and a text")
-            rows.append({"label": coarse, **({"fine": label} if colon else {}), "text": text})
+            rows.append({"label": coarse, **({"fine": label} if colon else {}), "text": rest})
     if len({len(row) for row in rows}) > 1:
         raise ValueError("some lines begin with LABEL:fine, and others with a word without a colon")
     return pa.table({name: [row[name] for row in rows] for name in (rows[0] if rows else ("label", "text"))})

@@ -114,7 +114,8 @@ def _find_splits(folder: Path) -> dict[str, str]:
     """
     if not folder.is_dir():
         raise UserError(f"--task: no folder {folder}", "give one file, or a folder with train.jsonl and test.jsonl")
-    files = [file for file in sorted(folder.iterdir()) if file.suffix[1:] in SUFFIXES and file.is_file()]
+    kinds = {f".{suffix}" for suffix in SUFFIXES if suffix != "json"}  # .json beside a table describes it
+    files = [file for file in sorted(folder.iterdir()) if file.suffix in kinds and file.is_file()]
     stems = list(dict.fromkeys(file.stem for file in files))
     train = _find_split(folder, stems, ("train",))
     if train is None:
@@ -168,13 +169,14 @@ def _name_columns(
     suffix = files[0].suffix[1:]
     if suffix == "conll":
         return _name_tag_columns(path, given)
-    table = read_files(files, (), OPTION)
+    table = read_files(files, (), OPTION, given or ())
     names = table.column_names
     if not table.num_rows and not names:
         raise UserError(f"{path} has no examples", "give a file with a line for each")
     if len(names) == 1 and (mark := next((mark for mark in ";|\t" if mark in names[0]), None)):
         shown = "tabs" if mark == "\t" else f"'{mark}'"
-        raise UserError(f"{path} separates its columns by {shown}", "save it with commas, or with tabs as .tsv")
+        mend = "add columns=TEXT,LABEL, or save it with commas or with tabs as .tsv"
+        raise UserError(f"{path} separates its columns by {shown}", mend)
     if given is not None:
         return *_name_given(table, path, given, suffix in ("csv", "tsv")), ()
     lower = {name.lower(): name for name in names}

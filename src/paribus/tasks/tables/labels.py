@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import NamedTuple
@@ -57,7 +58,8 @@ class Classes:
     """The classes of a task, as the cells of a column mean them.
 
     A cell that spells the name of a class is that class, whatever its type: numbers are compared by their value,
-    booleans in any case. If it spells none, a number is a place in the classes, counted from 0.
+    booleans in any case, other names without the blanks around them and in any composition of their letters (NFC or
+    NFD). If it spells none, a number is a place in the classes, counted from 0.
     """
 
     def __init__(self, names: Sequence[str]) -> None:
@@ -79,7 +81,7 @@ class Classes:
             return None
         if (number := self.spelled(value)) is not None:
             return Meaning(number, spelled=True)
-        place = None if isinstance(value, bool) else read_number(spell(value))
+        place = None if isinstance(value, bool) else read_number(spell(value).strip())
         if place is None or place != place.to_integral_value() or not 0 <= place < len(self.names):
             return None
         return Meaning(int(place), spelled=False)
@@ -91,11 +93,11 @@ class Classes:
         if it is a text such as NA.
         """
         cells = [Cell(row, value) for row, value in enumerate(values) if not _is_empty(value)]
-        texts = {spell(cell.value) for cell in cells}
+        texts = {spell(cell.value).strip() for cell in cells}
         numbers = all(text in ABSENT or read_number(text) is not None for text in texts)
         none = {text for text in texts if (numbers and text in ABSENT) or read_number(text) == NO_LABEL}
         none = {text for text in none if self.spelled(text) is None}
-        return [cell for cell in cells if spell(cell.value) not in none]
+        return [cell for cell in cells if spell(cell.value).strip() not in none]
 
     def read(self, cells: Iterable[Cell], what: str, split: str, key: str) -> list[int]:
         """The number of the class that each cell means; `what` is `label` or `tag`.
@@ -154,7 +156,10 @@ def _is_empty(value: object) -> bool:
 
 
 def comparable(text: str) -> object:
-    """What is the same for two texts that differ only in how a number or a boolean is written."""
+    """What is the same for two texts that differ only in how a number or a boolean is written, in blanks around them
+    and in the composition of letters.
+    """
+    text = unicodedata.normalize("NFC", text).strip()
     number = read_number(text)
     if number is not None:
         return number

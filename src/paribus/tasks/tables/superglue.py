@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Unpack
 from paribus.core.errors import UserError
 from paribus.tasks.examples import EntityExample, GroupedExample
 from paribus.tasks.prompts import Fields
+from paribus.tasks.tables.answers import read_answers
 from paribus.tasks.tables.labels import spell_classes
-from paribus.tasks.tables.table import LabelTable, QuestionTable, TableSource, TableTask, read_answers
+from paribus.tasks.tables.table import LabelTable, QuestionTable, TableSource, TableTask
 from paribus.tasks.types.classification import Classification, GroupedClassification
 from paribus.tasks.types.question_answering import EntityQA
 

@@ -22,6 +22,7 @@ from paribus.tasks.examples import (
     limit_rows,
 )
 from paribus.tasks.prompts import Fields
+from paribus.tasks.tables.answers import START, TEXT, gather_answers, is_answer, read_answers
 from paribus.tasks.tables.files import class_names, find_files, identify_file, load_hub, read_files
 from paribus.tasks.tables.labels import Cell, Classes, spell_classes
 from paribus.tasks.task import Task
@@ -66,8 +67,8 @@ class TableTask(Task):
         hub: name of the data set on the hub; used if `path` is null.
         config: name of the configuration on the hub; also a sub-folder of `path`.
         revision: commit or tag on the hub; null for the newest.
-        path: a folder with `<split>.parquet`, `.jsonl`, `.csv`, `.tsv`, `.conll`, or `.label` or `.txt` with a label
-            and a text in each line (or parts, `<split>-*.parquet`), or, with `held_out`, one such file.
+        path: a folder with `<split>.parquet`, `.jsonl`, `.csv`, `.tsv`, `.conll`, `.json`, or `.label` or `.txt` with a
+            label and a text in each line (or parts, `<split>-*.parquet`), or, with `held_out`, one such file.
         splits: the split of the source behind `train`, `validation` and any further evaluation set.
         held_out: for a source without a validation split: the share of `train` that becomes `validation`, by a hash of
             the texts, so that equal texts share a set and a new row moves no other. 0: the source has the split.
@@ -216,7 +217,8 @@ class TableTask(Task):
             table = load_hub(str(self.hub), self.config, self.revision, split, self.key)
         else:
             strings = [name for ours in self.columns.keys() & set(self.strings) for name in self._source_columns(ours)]
-            table = read_files(self._files(split), strings, self.key, names, self.numbered)
+            classes = self.task_type.classes
+            table = read_files(self._files(split), strings, self.key, names, self.numbered, classes)
         if any("." in name for name in names):
             table = table.flatten()  # translation.en is a part of a column
         if missing := [name for name in names if name not in table.column_names]:
@@ -435,7 +437,8 @@ class QuestionTable(TableTask):
     """Questions whose answers are spans of a context, in the layout of SQuAD (see `TableTask`).
 
     Args:
-        columns: `{question: ..., context: ..., answers: ...}`; `answers` holds `{text: [...], answer_start: [...]}`.
+        columns: `{question: ..., context: ..., answers: ...}`; `answers` holds `{text: [...], answer_start: [...]}`,
+            or a list of `{text: ..., answer_start: ...}`.
         answerless: whether some questions have no answer (SQuAD 2.0).
         threshold, stride, question, longest: see `ExtractiveQA`.
     """
@@ -471,13 +474,13 @@ class QuestionTable(TableTask):
         ):
             self._check_text(question, "question", row, split)
             self._check_text(context, "context", row, split)
-            where = f"{self.key}: row {row} of {split}"
-            if not isinstance(answers, dict) or not {"text", "answer_start"} <= set(answers):
+            where, found = f"{self.key}: row {row} of {split}", gather_answers(answers)
+            if not is_answer(found):
                 raise UserError(
                     f"{where} has no text and answer_start in {self.columns['answers']!r}",
                     f"choose another column with {self.key}.columns.answers",
                 )
-            texts, starts = read_answers(answers["text"], answers["answer_start"], where)
+            texts, starts = read_answers(found[TEXT], found[START], where)
             examples.append(QuestionExample(question, context, texts, starts))
             self._check_answers(examples[-1], where)
         return examples
@@ -491,32 +494,6 @@ class QuestionTable(TableTask):
                     f"{where}: the answer {answer[:40]!r} is not at character {start} of its context",
                     "fix answer_start or leave the row out",
                 )
-
-
-def read_answers(texts: object, starts: object, where: str) -> tuple[list[str], list[int]]:
-    """The answers to a question and their first characters in its context; an answer without text is none.
-
-    Raises UserError, whose message begins with `where`, for offsets that do not belong to the texts or are no whole
-    numbers.
-    """
-    texts, starts = ([] if given is None else given for given in (texts, starts))
-    if not isinstance(texts, list) or not isinstance(starts, list):
-        raise UserError(f"{where} has no lists of text and answer_start", 'give {"text": [...], "answer_start": [...]}')
-    if len(texts) != len(starts):
-        raise UserError(f"{where} has {len(texts)} answers and {len(starts)} offsets", "fix the row")
-    answers, places = [], []
-    for text, start in zip(texts, starts, strict=True):
-        if not text and start is None:
-            continue
-        if not isinstance(text, str):
-            what = "no text" if text is None else f"{type(text).__name__}, not text,"
-            raise UserError(f"{where} has {what} for the answer at {start!r}", "fix the row or leave it out")
-        if isinstance(start, bool) or not isinstance(start, int | float) or start != start // 1:
-            cause = f"{where}: the answer_start {start!r} of {text[:40]!r} is not a whole number"
-            raise UserError(cause, "fix answer_start or leave the row out")
-        answers.append(text)
-        places.append(int(start))
-    return answers, places
 
 
 class TextTable(TableTask):
