@@ -228,9 +228,9 @@ def tagged(folder: Path) -> Path:
     ],
 )
 def test_what_makes_no_ensemble_is_one_line_before_any_step(
-    bert: list[str], tmp_path: Path, changes: list[str], said: str, refusal: Callable[..., str]
+    bert: list[str], tmp_path: Path, changes: list[str], said: str, refused_run: Callable[..., str]
 ) -> None:
     if "task=wnut_17" in changes:
         changes = [*changes, f"tasks.wnut_17.path={tagged(tmp_path)}"]
     given = without_task(bert) if any(text.startswith("task=") for text in changes) else bert
-    assert said in refusal("train", *given, *changes)
+    assert said in refused_run(*given, *changes)

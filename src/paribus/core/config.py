@@ -2,8 +2,8 @@
 
 Composing takes 0.3 seconds per arm, so an unchanged config is not composed again: a composed config depends only on the
 overrides and the files that Hydra reads. The name of a stored config covers both: the overrides, the config files, our
-code for configs, and the versions of Hydra and OmegaConf. Whole configs are kept on disk, the latest few thousand.
-Configs before plain values are set are kept in memory: Hydra sets plain values last, so configs that differ only in
+code for configs, and the versions of Hydra and OmegaConf. The latest few thousand are kept on disk. Configs before
+plain values are set are kept too, on disk and in memory: Hydra sets plain values last, so configs that differ only in
 values share the rest.
 """
 
@@ -36,7 +36,7 @@ Compose = Callable[[str, Sequence[str]], "DictConfig"]
 _VALUE = re.compile(r"[A-Za-z_][\w.]*")  # a key without +, ~, a group's / and a package's @
 _RECIPE, _PRESET = "scale", "debug="  # a key that decides on the recipe; a preset that forbids `study=`
 _MOST = 256  # kept bases, a few hundred kilobytes each
-_MOST_FILES = 4000  # of 7 kilobytes each
+_MOST_FILES = {"configs": 4000, "config-bases": 8000}  # in each folder, of 7 kilobytes each
 _bases: dict[str, bytes] = {}  # what choices of groups give, by name; pickled, which copies nine times as fast
 
 
@@ -197,19 +197,25 @@ def remember(name: str, overrides: Sequence[str], roots: Sequence[Path], compose
     Args:
         roots: the folders that Hydra reads.
     """
+    state = digest([_describe(roots, ".yaml"), _describe([Path(__file__).parent], ".py"), _versions()], 32)
+    key = digest([name, list(overrides), state], 32)
+    return _stored("configs", key, lambda: _compose_in_parts(name, overrides, roots, state, compose))
+
+
+def _stored(folder: str, key: str, make: Callable[[], DictConfig]) -> DictConfig:
+    """The config of this name in a folder of the user's cache, or else what `make` returns, which is then stored."""
     from omegaconf import OmegaConf
 
-    state = [_describe(roots, ".yaml"), _describe([Path(__file__).parent], ".py"), _versions()]
-    path = user_cache("configs") / f"{digest([name, list(overrides), state], 32)}.json"
+    path = user_cache(folder) / f"{key}.json"
     with suppress(OSError, ValueError):
         stored = json.loads(path.read_text(encoding="utf-8"))
         config: DictConfig = OmegaConf.create(stored, flags={"struct": True})
         return config
-    config = _compose_in_parts(name, overrides, roots, digest(state, 32), compose)
+    config = make()
     content = OmegaConf.to_container(config, resolve=False)
     with suppress(UserError, TypeError):  # a folder that cannot be written, or a value that is not plain data
         if json.loads(text := json.dumps(content)) == content:
-            write_cached(path, text.encode("utf-8"), _MOST_FILES)
+            write_cached(path, text.encode("utf-8"), _MOST_FILES[folder])
     return config
 
 
@@ -229,7 +235,7 @@ def _compose_in_parts(
         if key not in _bases:
             if len(_bases) == _MOST:
                 _bases.clear()
-            _bases[key] = pickle.dumps(compose(name, chosen))
+            _bases[key] = pickle.dumps(_stored("config-bases", key, lambda: compose(name, chosen)))
         parsed = OverridesParser.create().parse_overrides(values)
         if not any(override.is_sweep_override() for override in parsed):
             config: DictConfig = pickle.loads(_bases[key])
