@@ -10,12 +10,18 @@ from quick_sweeps import Ask
 from stories import story
 
 from paribus.commands.cli import main
-from paribus.core.config import compose
+from paribus.core.config import compose, keep_bases
 from paribus.core.errors import UserError
+from paribus.core.files import user_cache
 from paribus.sweeps.request import Request, parse
 from paribus.training.run import run
 
 SHARED = Path(__file__).parents[2] / "shared" / "data"
+
+
+def pytest_configure() -> None:
+    """Composing the choices of a config takes 0.3 seconds, so what a process has composed serves all others."""
+    keep_bases(user_cache("test-configs"))
 
 
 @pytest.fixture(scope="session")
