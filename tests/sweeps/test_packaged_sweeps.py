@@ -1,7 +1,7 @@
 """Every sweep file: composed and audited, run at scale=test, and made a table of.
 
 `make test` composes two arms of each sweep at one scale, all scales in turn, and runs one arm. `make test-slow` takes
-all arms, and every scale.
+all arms, and every scale, and draws every table.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from paribus.commands.table import table
 from paribus.core.config import compose
 from paribus.core.config_names import conf_dir
 from paribus.core.recipes import table_seeds
-from paribus.reports.plots.figure import render_svg
-from paribus.reports.tables import files
+from paribus.reports.tables.build import make_table
+from paribus.reports.tables.files import render_committed
 from paribus.sweeps.control import audit
 from paribus.sweeps.request import parse
 from paribus.sweeps.run import run_sweep
@@ -85,12 +85,14 @@ def test_a_sweep_fixes_its_claims_and_names_its_source(name: str) -> None:
 
 @pytest.mark.parametrize("name", SWEEPS)
 def test_an_arm_runs_at_scale_test_and_becomes_a_table(
-    name: str, session_folder: Path, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, session_folder: Path, cache: Path, tmp_path: Path
 ) -> None:
-    if name not in PICTURED:
-        monkeypatch.setattr(files, "render_png", lambda figure: render_svg(figure).encode())
     arm = last_arm(load(name))
-    found = run_and_read(name, session_folder, cache, tmp_path, f"arms={arm}")
+    runs = run_arms(name, session_folder, cache, tmp_path, f"arms={arm}")
+    if name in PICTURED:
+        found = read_drawn(name, runs, tmp_path)
+    else:
+        found = json.loads(render_committed(make_table(load(name), "test", None, [runs]))["table.json"])
     (row,) = [row for row in found["arms"] if row["name"] == arm]
     assert row["n"] == 1 or row["reason"]  # or this machine lacks a component
 
@@ -100,18 +102,23 @@ def test_an_arm_runs_at_scale_test_and_becomes_a_table(
 def test_all_arms_run_at_scale_test_and_become_a_table(
     name: str, session_folder: Path, cache: Path, tmp_path: Path
 ) -> None:
-    found = run_and_read(name, session_folder, cache, tmp_path)
+    found = read_drawn(name, run_arms(name, session_folder, cache, tmp_path), tmp_path)
     assert {row["name"] for row in found["arms"]} - {SCRATCH} == set(load(name).arms)
     assert all(row["n"] == 1 or row["reason"] for row in found["arms"])  # or this machine lacks a component
     assert not [note for note in found["notes"] if "is left out" in note]  # the anchor from scratch counts
 
 
-def run_and_read(name: str, session_folder: Path, cache: Path, tmp_path: Path, *own: str) -> dict[str, Any]:
-    """The table of a sweep that has run with one seed. Sweeps share their pre-trainings, as a user's do."""
-    runs, results = session_folder / "runs", tmp_path / "results"
+def run_arms(name: str, session_folder: Path, cache: Path, tmp_path: Path, *own: str) -> Path:
+    """The runs of a sweep with one seed. Sweeps share their pre-trainings, as a user's do."""
+    runs = session_folder / "runs"
     corpus = [*OWN_TEXT.get(name, SMALL), f"paths.cache={cache}"]
     given = ["scale=test", *corpus, "profile.threads=1", "profile.precision=32-true", f"runs={runs}", "seeds=0", *own]
-    assert run_sweep(parse("run", [name, *given])._replace(results=results)) == 0
-    assert table([name, "scale=test", f"runs={runs}", f"results={results}", f"out={tmp_path}"]) == 0
+    assert run_sweep(parse("run", [name, *given])._replace(results=tmp_path / "results")) == 0
+    return runs
+
+
+def read_drawn(name: str, runs: Path, tmp_path: Path) -> dict[str, Any]:
+    """The table of a sweep as `paribus table` writes it, with all drawings."""
+    assert table([name, "scale=test", f"runs={runs}", f"results={tmp_path / 'results'}", f"out={tmp_path}"]) == 0
     found: dict[str, Any] = json.loads((tmp_path / "table.json").read_text())
     return found
