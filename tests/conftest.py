@@ -13,6 +13,7 @@ from paribus.commands.cli import main
 from paribus.core.config import compose, keep_bases
 from paribus.core.errors import UserError
 from paribus.core.files import user_cache
+from paribus.core.processes import collect_often, collect_rarely
 from paribus.sweeps.request import Request, parse
 from paribus.training.run import run
 
@@ -22,6 +23,12 @@ SHARED = Path(__file__).parents[2] / "shared" / "data"
 def pytest_configure() -> None:
     """Composing the choices of a config takes 0.3 seconds, so what a process has composed serves all others."""
     keep_bases(user_cache("test-configs"))
+    collect_rarely()
+
+
+def pytest_collection_finish() -> None:
+    """What the imports and the list of tests have made stays to the end, so no test looks for garbage in it."""
+    collect_often()
 
 
 @pytest.fixture(scope="session")
