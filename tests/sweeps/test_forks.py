@@ -209,6 +209,7 @@ HEAVY = (
 )  # fmt: skip
 
 
+@pytest.mark.slow  # a module that is not preloaded makes runs start later; all that they do is tested above
 def test_the_preloaded_process_has_all_heavy_modules_one_thread_and_no_device(
     arguments: list[str], task_folder: Path
 ) -> None:
