@@ -6,21 +6,29 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from kept_bases import KeptBases
 from quick_sweeps import Ask
 from stories import story
 
 from paribus.commands.cli import main
-from paribus.core import config
+from paribus.core.config import compose, keep_bases
+from paribus.core.errors import UserError
 from paribus.core.files import user_cache
+from paribus.core.processes import collect_often, collect_rarely
 from paribus.sweeps.request import Request, parse
+from paribus.training.run import run
 
 SHARED = Path(__file__).parents[2] / "shared" / "data"
 
 
 def pytest_configure() -> None:
     """Composing the choices of a config takes 0.3 seconds, so what a process has composed serves all others."""
-    config._bases = KeptBases(user_cache("test-configs"))
+    keep_bases(user_cache("test-configs"))
+    collect_rarely()
+
+
+def pytest_collection_finish() -> None:
+    """What the imports and the list of tests have made stays to the end, so no test looks for garbage in it."""
+    collect_often()
 
 
 @pytest.fixture(scope="session")
@@ -100,11 +108,15 @@ def arguments(text_folder: Path, cache: Path, tmp_path: Path) -> list[str]:
 
 
 @pytest.fixture
-def refusal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
-    """A function that gives a command and returns its message: it must end with status 2 and one line, untrained."""
+def trained(tmp_path: Path) -> Callable[[], set[Path]]:
+    """A function that lists the files that training has written."""
+    names = ("metrics.jsonl", "pretrain.json", "last.ckpt")
+    return lambda: {path for name in names for path in tmp_path.rglob(name)}
 
-    def trained() -> set[Path]:
-        return {path for name in ("metrics.jsonl", "pretrain.json", "last.ckpt") for path in tmp_path.rglob(name)}
+
+@pytest.fixture
+def refusal(trained: Callable[[], set[Path]], capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """A function that gives a command and returns its message: it must end with status 2 and one line, untrained."""
 
     def give(*command: str) -> str:
         before = trained()
@@ -113,6 +125,23 @@ def refusal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[...,
         (line,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("paribus: ")]
         assert trained() == before
         return line
+
+    return give
+
+
+@pytest.fixture
+def refused_run(trained: Callable[[], set[Path]]) -> Callable[..., str]:
+    """A function that gives the overrides of a run and returns the message of its UserError, which comes untrained.
+
+    `paribus train` prints that message and ends with status 2, but Hydra takes most of a second to start the command.
+    """
+
+    def give(*overrides: str) -> str:
+        before = trained()
+        with pytest.raises(UserError) as refused:
+            run(compose(overrides))
+        assert trained() == before
+        return str(refused.value)
 
     return give
 

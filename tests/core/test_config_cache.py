@@ -8,9 +8,8 @@ import pytest
 from omegaconf import OmegaConf
 from omegaconf.errors import ConfigAttributeError
 
-from paribus.core import config as composed_configs
 from paribus.core import config as configs
-from paribus.core.config import compose, plain
+from paribus.core.config import compose, keep_bases, plain
 from paribus.core.errors import UserError
 from paribus.sweeps.sweep import arm_overrides
 from paribus.sweeps.sweep_file import load
@@ -31,7 +30,8 @@ def composed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return original(name, overrides)
 
     monkeypatch.setattr(configs, "compose_uncached", counted)
-    monkeypatch.setattr(composed_configs, "_bases", {})
+    monkeypatch.setattr(configs, "_bases", {})
+    monkeypatch.setattr(configs, "_bases_folder", None)
     return found
 
 
@@ -61,8 +61,13 @@ def test_another_override_or_a_new_or_changed_file_is_composed_anew(composed: li
     assert len(composed) == 5
 
 
-def test_configs_that_differ_in_values_share_what_hydra_composes(composed: list[str]) -> None:
-    made = [compose([*OVERRIDES, f"seed={seed}", f"arm=a{seed}"]) for seed in range(3)]
+def test_configs_that_differ_in_values_share_what_hydra_composes(
+    composed: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep_bases(tmp_path / "bases")
+    made = [compose([*OVERRIDES, f"seed={seed}", f"arm=a{seed}"]) for seed in range(2)]
+    monkeypatch.setattr(configs, "_bases", {})  # as in another process
+    made.append(compose([*OVERRIDES, "seed=2", "arm=a2"]))
     assert composed == ["train"]
     assert [(config.seed, config.arm) for config in made] == [(0, "a0"), (1, "a1"), (2, "a2")]
     with pytest.raises(UserError, match=r"seed=x has the wrong type: give a whole number"):
@@ -101,7 +106,7 @@ def test_an_error_is_that_of_the_whole(override: str, message: str, composed: li
 def test_a_composition_leaves_nothing_in_the_next(composed: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     several = ["scale=test", "task=[docs_package,docs_order]", "stages=further"]
     first, then = compose(several), compose(["scale=test", "task=docs_signature"])
-    monkeypatch.setattr(composed_configs, "_bases", {})
+    monkeypatch.setattr(configs, "_bases", {})
     assert set(first.tasks) == {"docs_package", "docs_order"}
     assert set(then.tasks) == {"docs_signature"}
     alone = configs.compose_uncached("train", ["scale=test", "task=docs_signature"])

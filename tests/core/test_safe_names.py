@@ -29,7 +29,12 @@ def test_names() -> None:
 
 @pytest.mark.parametrize("key", ["study", "arm", "scale"])
 def test_an_override_names_no_folder_elsewhere(
-    key: str, arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refusal: Callable[..., str]
+    key: str,
+    arguments: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    refusal: Callable[..., str],
+    refused_run: Callable[..., str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
     given = [text for text in arguments if key != "scale" or not text.startswith("scale=")]
@@ -38,7 +43,7 @@ def test_an_override_names_no_folder_elsewhere(
         quoted = name.replace("\n", "")
         if not quoted or quoted == "a":
             quoted = "a/."
-        assert key in refusal("train", *given, "task=none", f"{key}='{quoted}'")
+        assert key in refused_run(*given, "task=none", f"{key}='{quoted}'")
         if key != "arm":
             assert key in refusal("run", "roberta_table1", *given, f"{key}={name}")
     assert listing(tmp_path.parent) == before

@@ -96,14 +96,14 @@ def test_the_fine_tuning_is_checked_before_the_pre_training(
 
 
 def test_the_same_text_does_not_train_and_judge(
-    arguments: list[str], text_folder: Path, tmp_path: Path, refusal: Callable[..., str]
+    arguments: list[str], text_folder: Path, tmp_path: Path, refused_run: Callable[..., str]
 ) -> None:
     same = tmp_path / "same"
     same.mkdir()
     for split in ("train", "validation"):
         shutil.copy(text_folder / "train.txt", same / f"{split}.txt")
     given = [text for text in arguments if not text.startswith("corpus.path=")]
-    assert "the same" in refusal("train", *given, f"corpus.path={same}", "task=none", "logger=none")
+    assert "the same" in refused_run(*given, f"corpus.path={same}", "task=none", "logger=none")
 
 
 def test_one_arm_is_no_sweep_and_no_record_no_audit(

@@ -241,9 +241,9 @@ REFUSED = {
 
 @pytest.mark.parametrize("message", REFUSED)
 def test_bad_annotators_are_one_line_and_status_2(
-    message: str, given_overrides: list[str], refusal: Callable[..., str]
+    message: str, given_overrides: list[str], refused_run: Callable[..., str]
 ) -> None:
-    assert message in refusal("train", *given_overrides, f"masking.annotator.call='{REFUSED[message]}'")
+    assert message in refused_run(*given_overrides, f"masking.annotator.call='{REFUSED[message]}'")
 
 
 def test_bad_settings_are_named() -> None:

@@ -196,19 +196,19 @@ def test_masks_are_equal_across_workers_and_a_resume(kind: str) -> None:
 
 
 def test_rates_that_round_to_nothing_are_refused_before_compute(
-    arguments: list[str], tmp_path: Path, refusal: Callable[..., str]
+    arguments: list[str], tmp_path: Path, refused_run: Callable[..., str]
 ) -> None:
     for masking in ("bernoulli", "whole_word", "ngram"):
-        said = refusal("train", *arguments, f"masking={masking}", "masking.rate=0.01")
+        said = refused_run(*arguments, f"masking={masking}", "masking.rate=0.01")
         assert "masking.rate=0.01 of input.length=32 tokens rounds to no prediction" in said
     for masking in ("bernoulli", "geometric_span", "subword_span"):
-        said = refusal("train", *arguments, f"masking={masking}", "masking.rate=0.3", "masking.predict=0.01")
+        said = refused_run(*arguments, f"masking={masking}", "masking.rate=0.3", "masking.predict=0.01")
         assert "masking.predict=0.01 of input.length=32 tokens rounds to no prediction" in said
     assert not list((tmp_path / "runs").rglob("metrics.jsonl"))
 
 
 def test_a_text_without_words_is_refused_before_compute(
-    arguments: list[str], tmp_path: Path, refusal: Callable[..., str]
+    arguments: list[str], tmp_path: Path, refused_run: Callable[..., str]
 ) -> None:
     folder = tmp_path / "letters"
     folder.mkdir()
@@ -216,6 +216,6 @@ def test_a_text_without_words_is_refused_before_compute(
         lines = ("".join("abcdefgh"[(n * 7 + at * at) % 8] for at in range(60)) for n in range(first, first + 90))
         (folder / f"{split}.txt").write_text("\n\n".join(lines))
     for masking in ("whole_word", "ngram", "geometric_span"):
-        said = refusal("train", *arguments, "tokenizer.vocab_size=60", f"corpus.path={folder}", f"masking={masking}")
+        said = refused_run(*arguments, "tokenizer.vocab_size=60", f"corpus.path={folder}", f"masking={masking}")
         assert "does not report where words start" in said
     assert not list((tmp_path / "runs").rglob("metrics.jsonl"))

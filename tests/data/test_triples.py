@@ -147,11 +147,11 @@ def test_a_stage_on_triples_has_a_record(arguments: list[str]) -> None:
     ],
 )
 def test_what_is_no_knowledge_is_told(
-    triples: list[str], bad: list[str], said: str, refusal: Callable[..., str]
+    triples: list[str], bad: list[str], said: str, refused_run: Callable[..., str]
 ) -> None:
-    assert said in refusal("train", *triples, *bad)
+    assert said in refused_run(*triples, *bad)
 
 
-def test_text_without_questions_is_told(arguments: list[str], refusal: Callable[..., str]) -> None:
-    assert "masking.annotator finds no span in the training text" in refusal("train", *arguments, "masking=asked")
+def test_text_without_questions_is_told(arguments: list[str], refused_run: Callable[..., str]) -> None:
+    assert "masking.annotator finds no span in the training text" in refused_run(*arguments, "masking=asked")
     assert Asked().annotator == AskedPart()

@@ -178,7 +178,7 @@ def test_runs_of_both(arguments: list[str], task_folder: Path, tmp_path: Path) -
     ],
 )
 def test_what_does_not_fit_is_told_before_compute(
-    wrong: list[str], arguments: list[str], task_folder: Path, refusal: Callable[..., str]
+    wrong: list[str], arguments: list[str], task_folder: Path, refused_run: Callable[..., str]
 ) -> None:
     task = ["task=sst2", f"tasks.sst2.path={task_folder}"]
-    assert refusal("train", *arguments, *task, *wrong).startswith("paribus: finetune")
+    assert refused_run(*arguments, *task, *wrong).startswith("finetune")

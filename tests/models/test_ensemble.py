@@ -174,9 +174,9 @@ def test_without_an_ensemble_a_run_keeps_its_name(bert: list[str]) -> None:
 
 @pytest.mark.parametrize("dies_at", ["pre-training", "fine-tuning"])
 def test_a_killed_ensemble_goes_on_with_the_same_bits(
-    t5: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dies_at: str
+    bert: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dies_at: str
 ) -> None:
-    own = [*t5, "members=2", "finetune.ensemble=2", "model.dropout=0.1", "finetune.keep=true"]
+    own = [*bert, "members=2", "finetune.ensemble=2", "model.dropout=0.1", "finetune.keep=true"]
     whole = run(compose([*own, f"run_dir={tmp_path / 'whole'}"]))
     broken = compose([*own, f"run_dir={tmp_path / 'broken'}", "profile.checkpoint_steps=1"])
     saves = callbacks.LastCheckpoint.save if dies_at == "pre-training" else saved.save
@@ -228,9 +228,9 @@ def tagged(folder: Path) -> Path:
     ],
 )
 def test_what_makes_no_ensemble_is_one_line_before_any_step(
-    bert: list[str], tmp_path: Path, changes: list[str], said: str, refusal: Callable[..., str]
+    bert: list[str], tmp_path: Path, changes: list[str], said: str, refused_run: Callable[..., str]
 ) -> None:
     if "task=wnut_17" in changes:
         changes = [*changes, f"tasks.wnut_17.path={tagged(tmp_path)}"]
     given = without_task(bert) if any(text.startswith("task=") for text in changes) else bert
-    assert said in refusal("train", *given, *changes)
+    assert said in refused_run(*given, *changes)

@@ -300,6 +300,6 @@ def test_published_sizes_compose() -> None:
     ],
 )
 def test_bad_input_is_one_line_before_any_step(
-    arguments: list[str], bad: list[str], named: str, refusal: Callable[..., str]
+    arguments: list[str], bad: list[str], named: str, refused_run: Callable[..., str]
 ) -> None:
-    assert named in refusal("train", *arguments, *bad)
+    assert named in refused_run(*arguments, *bad)

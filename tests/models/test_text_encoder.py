@@ -98,15 +98,15 @@ def test_texts_to_write_are_only_pre_trained_on(pairs: list[str]) -> None:
     ],
 )
 def test_what_an_encoder_cannot_do_is_told(
-    t5: list[str], bad: list[str], said: str, refusal: Callable[..., str]
+    t5: list[str], bad: list[str], said: str, refused_run: Callable[..., str]
 ) -> None:
-    assert said in refusal("train", *t5, ENCODER, *bad)
+    assert said in refused_run(*t5, ENCODER, *bad)
 
 
 def test_an_encoder_and_a_task_to_write_are_told(
-    arguments: list[str], task_folder: Path, pairs: list[str], refusal: Callable[..., str]
+    arguments: list[str], task_folder: Path, pairs: list[str], refused_run: Callable[..., str]
 ) -> None:
     task = ["task=sst2", f"tasks.sst2.path={task_folder}"]
-    assert "finetune.encoder=true, but the model is an encoder" in refusal("train", *arguments, *task, ENCODER)
+    assert "finetune.encoder=true, but the model is an encoder" in refused_run(*arguments, *task, ENCODER)
     folder = next(text for text in pairs if text.startswith("tasks.text_table.path="))
-    assert "no task for an encoder" in refusal("train", *arguments, *T5, "task=text_table", folder, ENCODER)
+    assert "no task for an encoder" in refused_run(*arguments, *T5, "task=text_table", folder, ENCODER)

@@ -255,6 +255,6 @@ def test_show_labels_every_token(arguments: list[str], tmp_path: Path, capsys: p
     ],
 )
 def test_what_cannot_be_is_one_line_before_any_step(
-    arguments: list[str], bad: list[str], named: str, refusal: Callable[..., str]
+    arguments: list[str], bad: list[str], named: str, refused_run: Callable[..., str]
 ) -> None:
-    assert named in refusal("train", *arguments, *bad)
+    assert named in refused_run(*arguments, *bad)

@@ -330,6 +330,6 @@ def test_a_run_of_two_stages_starts_from_the_generator(arguments: list[str]) -> 
     ],
 )
 def test_what_does_not_fit_is_told_before_compute(
-    wrong: list[str], said: str, arguments: list[str], refusal: Callable[..., str]
+    wrong: list[str], said: str, arguments: list[str], refused_run: Callable[..., str]
 ) -> None:
-    assert said in refusal("train", *arguments, "objective=electra", *wrong)
+    assert said in refused_run(*arguments, "objective=electra", *wrong)

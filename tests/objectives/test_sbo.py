@@ -191,6 +191,6 @@ def test_a_run_learns_and_is_measured_as_others_are(arguments: list[str], tmp_pa
     ],
 )
 def test_what_cannot_be_is_one_line_before_any_step(
-    arguments: list[str], bad: list[str], named: str, refusal: Callable[..., str]
+    arguments: list[str], bad: list[str], named: str, refused_run: Callable[..., str]
 ) -> None:
-    assert named in refusal("train", *arguments, *bad)
+    assert named in refused_run(*arguments, *bad)

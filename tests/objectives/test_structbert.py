@@ -122,5 +122,7 @@ def test_show_writes_the_original_of_words_out_of_order(arguments: list[str], tm
         (["objective=mlm_nsp", *THREE], "set input.pairs=next"),
     ],
 )
-def test_bad_input_is_one_line(arguments: list[str], bad: list[str], named: str, refusal: Callable[..., str]) -> None:
-    assert named in refusal("train", *arguments, *bad)
+def test_bad_input_is_one_line(
+    arguments: list[str], bad: list[str], named: str, refused_run: Callable[..., str]
+) -> None:
+    assert named in refused_run(*arguments, *bad)

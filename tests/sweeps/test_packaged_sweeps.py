@@ -1,33 +1,44 @@
 """Every sweep file: composed and audited, run at scale=test, and made a table of.
 
-`make test` composes two arms of each sweep at one scale, all scales in turn, and runs one arm. `make test-slow` takes
-all arms, and every scale.
+`make test` composes two arms of each sweep at one scale, all scales in turn, and builds the run of one arm at
+scale=test. It runs that arm of the sweeps that together use every component. `make test-slow` takes all arms of all
+sweeps and every scale, and draws every table.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from paribus.commands.table import table
-from paribus.core.config import compose
+from paribus.core.config import compose, flat, plain
 from paribus.core.config_names import conf_dir
 from paribus.core.recipes import table_seeds
-from paribus.reports.plots.figure import render_svg
-from paribus.reports.tables import files
+from paribus.reports.tables.build import make_table
+from paribus.reports.tables.files import render_committed
 from paribus.sweeps.control import audit
 from paribus.sweeps.request import parse
 from paribus.sweeps.run import run_sweep
 from paribus.sweeps.sweep import SCRATCH, Sweep, arm_overrides
 from paribus.sweeps.sweep_file import load, names
+from paribus.training.description import Run
 
 SWEEPS = names()
 SCALES = ("smoke", "cpu", "gpu", "paper")
 SMALL = ["corpus.distributions=[rich,hypothesis]"]
 PICTURED = ("roberta_table1", "bert_figure5", "t5_table11", "sun_table5")
+RUN = (  # what these run at scale=test uses every component that the sweeps do
+    *PICTURED,
+    "adapter_places", "albert_table11", "bart_table1", "bert_directions", "bert_wwm", "cove",
+    "electra_disc_weight", "ernie2_continual", "gpt1_layers", "gpt2_zero_shot", "heads_tags", "houlsby_table1",
+    "knowledge_stage", "lamb_table1", "mass_fragment", "mtdnn_table3", "roberta_table2", "sbert_table6",
+    "spanbert_table7", "structbert", "sun_table2", "sun_table4", "sun_table7", "t5_regression", "t5_table10",
+    "t5_table2", "t5_table4", "t5_table8", "unilm_table",
+)  # fmt: skip
 OWN_TEXT = {  # the text is varied
     "albert_table7": [],
     "t5_table8": ["corpus.of.distributions=[rich,hypothesis]"],
@@ -46,11 +57,27 @@ def last_arm(sweep: Sweep) -> str:
     return [arm for arm in sweep.arms if arm != sweep.baseline][-1]
 
 
+def last_config(sweep: Sweep) -> dict[str, Any]:
+    """The config of that arm's run at scale=test."""
+    config: dict[str, Any] = plain(compose(list(arm_overrides(sweep, "test", last_arm(sweep)))))
+    return config
+
+
+@pytest.mark.slow
+def test_the_sweeps_of_the_fast_test_use_every_component() -> None:
+    def components(names: Sequence[str]) -> set[str]:
+        leaves = [flat(last_config(load(name))) for name in names]
+        return {value for found in leaves for key, value in found.items() if key.endswith("._target_")}
+
+    assert components(SWEEPS) == components(RUN)
+
+
 @pytest.mark.parametrize(("name", "scale"), [(name, SCALES[at % len(SCALES)]) for at, name in enumerate(SWEEPS)])
 def test_the_first_arms_are_composed_and_controlled(name: str, scale: str) -> None:
     sweep = load(name)
     other = next(arm for arm in sweep.arms if arm != sweep.baseline)
     check(sweep, scale, [sweep.baseline, other])
+    Run.of(last_config(sweep))
 
 
 @pytest.mark.slow
@@ -83,14 +110,16 @@ def test_a_sweep_fixes_its_claims_and_names_its_source(name: str) -> None:
     assert f"# make {name} SCALE=cpu" in header
 
 
-@pytest.mark.parametrize("name", SWEEPS)
+@pytest.mark.parametrize("name", RUN)
 def test_an_arm_runs_at_scale_test_and_becomes_a_table(
-    name: str, session_folder: Path, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, session_folder: Path, cache: Path, tmp_path: Path
 ) -> None:
-    if name not in PICTURED:
-        monkeypatch.setattr(files, "render_png", lambda figure: render_svg(figure).encode())
     arm = last_arm(load(name))
-    found = run_and_read(name, session_folder, cache, tmp_path, f"arms={arm}")
+    runs = run_arms(name, session_folder, cache, tmp_path, f"arms={arm}")
+    if name in PICTURED:
+        found = read_drawn(name, runs, tmp_path)
+    else:
+        found = json.loads(render_committed(make_table(load(name), "test", None, [runs]))["table.json"])
     (row,) = [row for row in found["arms"] if row["name"] == arm]
     assert row["n"] == 1 or row["reason"]  # or this machine lacks a component
 
@@ -100,18 +129,23 @@ def test_an_arm_runs_at_scale_test_and_becomes_a_table(
 def test_all_arms_run_at_scale_test_and_become_a_table(
     name: str, session_folder: Path, cache: Path, tmp_path: Path
 ) -> None:
-    found = run_and_read(name, session_folder, cache, tmp_path)
+    found = read_drawn(name, run_arms(name, session_folder, cache, tmp_path), tmp_path)
     assert {row["name"] for row in found["arms"]} - {SCRATCH} == set(load(name).arms)
     assert all(row["n"] == 1 or row["reason"] for row in found["arms"])  # or this machine lacks a component
     assert not [note for note in found["notes"] if "is left out" in note]  # the anchor from scratch counts
 
 
-def run_and_read(name: str, session_folder: Path, cache: Path, tmp_path: Path, *own: str) -> dict[str, Any]:
-    """The table of a sweep that has run with one seed. Sweeps share their pre-trainings, as a user's do."""
-    runs, results = session_folder / "runs", tmp_path / "results"
+def run_arms(name: str, session_folder: Path, cache: Path, tmp_path: Path, *own: str) -> Path:
+    """The runs of a sweep with one seed. Sweeps share their pre-trainings, as a user's do."""
+    runs = session_folder / "runs"
     corpus = [*OWN_TEXT.get(name, SMALL), f"paths.cache={cache}"]
     given = ["scale=test", *corpus, "profile.threads=1", "profile.precision=32-true", f"runs={runs}", "seeds=0", *own]
-    assert run_sweep(parse("run", [name, *given])._replace(results=results)) == 0
-    assert table([name, "scale=test", f"runs={runs}", f"results={results}", f"out={tmp_path}"]) == 0
+    assert run_sweep(parse("run", [name, *given])._replace(results=tmp_path / "results")) == 0
+    return runs
+
+
+def read_drawn(name: str, runs: Path, tmp_path: Path) -> dict[str, Any]:
+    """The table of a sweep as `paribus table` writes it, with all drawings."""
+    assert table([name, "scale=test", f"runs={runs}", f"results={tmp_path / 'results'}", f"out={tmp_path}"]) == 0
     found: dict[str, Any] = json.loads((tmp_path / "table.json").read_text())
     return found

@@ -105,8 +105,10 @@ def test_a_ranking_is_learned(ranked: list[str]) -> None:
         (["tasks.qnli_ranking.columns={text: sentence, pair: question, label: label}"], "no labeled examples in train"),
     ],
 )
-def test_what_is_no_ranking_is_told(ranked: list[str], bad: list[str], said: str, refusal: Callable[..., str]) -> None:
-    assert said in refusal("train", *ranked, *bad)
+def test_what_is_no_ranking_is_told(
+    ranked: list[str], bad: list[str], said: str, refused_run: Callable[..., str]
+) -> None:
+    assert said in refused_run(*ranked, *bad)
 
 
 def test_tasks_can_have_heads_of_their_own(ranked: list[str], task_folder: Path, tmp_path: Path) -> None:

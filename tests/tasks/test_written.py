@@ -182,9 +182,9 @@ def test_an_encoder_writes_without_fine_tuning_as_pre_training_left_it(arguments
     ],
 )
 def test_what_cannot_be_written_is_one_line_before_any_step(
-    arguments: list[str], echo: Path, changes: list[str], said: str, refusal: Callable[..., str]
+    arguments: list[str], echo: Path, changes: list[str], said: str, refused_run: Callable[..., str]
 ) -> None:
-    assert said in refusal("train", *asked(arguments, echo, *changes))
+    assert said in refused_run(*asked(arguments, echo, *changes))
 
 
 def test_a_joint_training_has_no_head_for_it(arguments: list[str], echo: Path, task_folder: Path) -> None:

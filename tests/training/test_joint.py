@@ -179,23 +179,25 @@ def test_without_joint_training_nothing_changes(two: list[str]) -> None:
     ],
 )
 def test_what_cannot_be_trained_together_is_told(
-    two: list[str], bad: list[str], said: str, refusal: Callable[..., str]
+    two: list[str], bad: list[str], said: str, refused_run: Callable[..., str]
 ) -> None:
-    assert said in refusal("train", *two, *bad)
+    assert said in refused_run(*two, *bad)
 
 
-def test_a_task_that_cannot_name_a_head_is_told(two: list[str], tmp_path: Path, refusal: Callable[..., str]) -> None:
+def test_a_task_that_cannot_name_a_head_is_told(
+    two: list[str], tmp_path: Path, refused_run: Callable[..., str]
+) -> None:
     task = f"_target_:paribus.tasks.tables.table.LabelTable,name:train,path:{tmp_path},classes:[a,b]"
     own = f"+tasks.train={{{task},columns:{{text:sentence,label:label}}}}"
-    assert "cannot train a task named train: rename it, for example my_train" in refusal("train", *two, own)
+    assert "cannot train a task named train: rename it, for example my_train" in refused_run(*two, own)
 
 
-def test_a_task_without_training_rows_is_told(two: list[str], tmp_path: Path, refusal: Callable[..., str]) -> None:
+def test_a_task_without_training_rows_is_told(two: list[str], tmp_path: Path, refused_run: Callable[..., str]) -> None:
     import pyarrow.parquet as pq
 
     rows = pq.read_table(tmp_path / "train.parquet")
     pq.write_table(rows.slice(0, 0), tmp_path / "train.parquet")
-    assert "tasks.cola: no labeled examples in train" in refusal("train", *two)
+    assert "tasks.cola: no labeled examples in train" in refused_run(*two)
 
 
 def encoded(count: int, first: int) -> FramedRows:

@@ -112,9 +112,9 @@ def test_what_is_sampled_is_part_of_a_run_s_meaning(arguments: list[str]) -> Non
     ],
 )
 def test_bad_input_is_one_line_before_any_step(
-    arguments: list[str], bad: list[str], named: str, refusal: Callable[..., str]
+    arguments: list[str], bad: list[str], named: str, refused_run: Callable[..., str]
 ) -> None:
-    assert named in refusal("train", *arguments, *bad)
+    assert named in refused_run(*arguments, *bad)
 
 
 def test_a_text_without_documents_is_refused(
@@ -175,6 +175,6 @@ def test_the_pooler_of_fine_tuning_is_part_of_a_run_s_meaning(tuned: list[str]) 
     [([], "neither the objective nor the model has a pooler"), ([*NSP, "finetune.head.pooler=old"], "pooler=old")],
 )
 def test_a_pooler_that_is_not_there_is_refused(
-    tuned: list[str], bad: list[str], named: str, refusal: Callable[..., str]
+    tuned: list[str], bad: list[str], named: str, refused_run: Callable[..., str]
 ) -> None:
-    assert named in refusal("train", *tuned, *bad)
+    assert named in refused_run(*tuned, *bad)

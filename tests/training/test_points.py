@@ -132,9 +132,9 @@ def test_differences_are_taken_at_the_same_points() -> None:
     ],
 )
 def test_points_that_cannot_be_are_refused(
-    asked: list[str], change: list[str], cause: str, refusal: Callable[..., str]
+    asked: list[str], change: list[str], cause: str, refused_run: Callable[..., str]
 ) -> None:
-    assert cause in refusal("train", *asked, *change)
+    assert cause in refused_run(*asked, *change)
 
 
 def test_a_task_has_its_own_rate_and_epochs(asked: list[str]) -> None:
@@ -147,5 +147,5 @@ def test_a_task_has_its_own_rate_and_epochs(asked: list[str]) -> None:
 
 
 @pytest.mark.parametrize("each", ["mnli={epochs: 2}", "sst2={rate: 2}", "sst2={epochs: 0}", "sst2={lr: 0.0}", "sst2=3"])
-def test_odd_settings_of_a_task_are_refused(asked: list[str], each: str, refusal: Callable[..., str]) -> None:
-    assert "finetune.each." in refusal("train", *asked, f"+finetune.each.{each}")
+def test_odd_settings_of_a_task_are_refused(asked: list[str], each: str, refused_run: Callable[..., str]) -> None:
+    assert "finetune.each." in refused_run(*asked, f"+finetune.each.{each}")

@@ -108,8 +108,8 @@ def test_a_text_without_documents_has_no_probe_of_next_segments(
     assert "another document, but the text has only 1" in capsys.readouterr().err
 
 
-def test_a_negative_number_of_examples_is_refused(arguments: list[str], refusal: Callable[..., str]) -> None:
-    assert "evaluation.probe_examples=-1" in refusal("train", *arguments, "evaluation.probe_examples=-1")
+def test_a_negative_number_of_examples_is_refused(arguments: list[str], refused_run: Callable[..., str]) -> None:
+    assert "evaluation.probe_examples=-1" in refused_run(*arguments, "evaluation.probe_examples=-1")
 
 
 def test_what_is_evaluated_lies_on_the_device_and_afterwards_on_the_cpu() -> None:

@@ -259,9 +259,9 @@ def test_a_diverged_run_is_a_record(arguments: list[str], steps: int) -> None:
     ],
 )
 def test_bad_input_is_one_line_before_any_step(
-    arguments: list[str], bad: list[str], named: str, refusal: Callable[..., str]
+    arguments: list[str], bad: list[str], named: str, refused_run: Callable[..., str]
 ) -> None:
-    assert named in refusal("train", *arguments, *bad)
+    assert named in refused_run(*arguments, *bad)
 
 
 def test_help_is_fast_because_nothing_heavy_is_imported() -> None:

@@ -255,9 +255,9 @@ def test_a_stage_changes_the_one_before_and_has_its_tokenizer(first: list[str], 
     ],
 )
 def test_what_a_stage_cannot_have_is_told_before_compute(
-    two: list[str], bad: str, named: str, refusal: Callable[..., str]
+    two: list[str], bad: str, named: str, refused_run: Callable[..., str]
 ) -> None:
-    assert named in refusal("train", *two, bad)
+    assert named in refused_run(*two, bad)
 
 
 def test_a_stage_with_another_generator_is_told_before_compute(
@@ -274,12 +274,12 @@ def test_a_stage_with_another_generator_is_told_before_compute(
 
 
 def test_a_stage_of_which_a_filter_leaves_no_text_is_told_before_compute(
-    first: list[str], tmp_path: Path, refusal: Callable[..., str]
+    first: list[str], tmp_path: Path, refused_run: Callable[..., str]
 ) -> None:
     empty = ["+corpus@stages.further.corpus=filtered", "corpus@stages.further.corpus.of=text"]
     page = tmp_path / "page.txt"
     page.write_text("lorem ipsum\n\nlorem ipsum dolor\n" * 50)
-    assert "no train document" in refusal("train", *first, *empty, f"stages.further.corpus.of.path={page}")
+    assert "no train document" in refused_run(*first, *empty, f"stages.further.corpus.of.path={page}")
 
 
 def test_what_fine_tuning_makes_forget_is_measured_if_it_is_asked_for(first: list[str], task_folder: Path) -> None:
@@ -299,13 +299,13 @@ def test_what_fine_tuning_makes_forget_is_measured_if_it_is_asked_for(first: lis
 
 
 def test_an_untrained_head_has_nothing_to_forget(
-    first: list[str], task_folder: Path, refusal: Callable[..., str]
+    first: list[str], task_folder: Path, refused_run: Callable[..., str]
 ) -> None:
     task = ["task=sst2", f"tasks.sst2.path={task_folder}", "finetune.forgetting=true"]
     none = record(run(compose([*first, *task, "trainer.max_steps=0", "+stages.further.trainer.max_steps=1"])))
     assert "stage_forgetting" not in none["metrics"]
     ensemble = ["finetune.ensemble=2", "finetune.forgetting=true", "task=sst2", f"tasks.sst2.path={task_folder}"]
-    assert "finetune.forgetting=true needs a single model" in refusal("train", *first, *ensemble)
+    assert "finetune.forgetting=true needs a single model" in refused_run(*first, *ensemble)
 
 
 def test_the_pooler_of_an_earlier_stage_is_kept(first: list[str], task_folder: Path) -> None:
@@ -325,7 +325,7 @@ def test_only_the_last_stage_is_fine_tuned_on_the_way(two: list[str], task_folde
     assert [point["step"] for point in found["task_points"]] == [1]
 
 
-def test_a_stage_can_have_lower_rates_in_lower_layers(first: list[str], refusal: Callable[..., str]) -> None:
+def test_a_stage_can_have_lower_rates_in_lower_layers(first: list[str], refused_run: Callable[..., str]) -> None:
     def moved(*own: str) -> dict[str, float]:
         folder = run(compose([*first, "+stages.further.trainer.max_steps=1", *own]))
         after, before = (load_file(place / "model" / "model.safetensors") for place in (folder, folder / EARLIER))
@@ -335,11 +335,11 @@ def test_a_stage_can_have_lower_rates_in_lower_layers(first: list[str], refusal:
     for name, share in (("encoder.layer.1", 1.0), ("encoder.layer.0", 0.1), ("embeddings.word", 0.01)):
         weight = next(each for each in plain if name in each and each.endswith("weight") and plain[each])
         assert decayed[weight] / plain[weight] == pytest.approx(share, rel=0.2)
-    assert "trainer.layer_decay=0" in refusal("train", *first, "trainer.layer_decay=0")
+    assert "trainer.layer_decay=0" in refused_run(*first, "trainer.layer_decay=0")
 
 
 def test_a_tasks_own_text_is_that_of_its_training_examples(
-    first: list[str], task_folder: Path, cache: Path, refusal: Callable[..., str]
+    first: list[str], task_folder: Path, cache: Path, refused_run: Callable[..., str]
 ) -> None:
     task = ["task=sst2", f"tasks.sst2.path={task_folder}", "+corpus@stages.further.corpus=task_text"]
     steps = "+stages.further.trainer.max_steps=1"
@@ -350,7 +350,7 @@ def test_a_tasks_own_text_is_that_of_its_training_examples(
     shown = Run.of(compose([*first, *task, steps, "stages.further.corpus.include_test_text=true"])).corpus
     read = [one.text for one in shown.documents(cache) if one.split == "train"]
     assert set(read) == {text for own in texts.values() for text in own}
-    assert "task" in refusal("train", *first, "+corpus@stages.further.corpus=task_text")
+    assert "task" in refused_run(*first, "+corpus@stages.further.corpus=task_text")
 
 
 @pytest.mark.slow
@@ -381,9 +381,9 @@ def test_replay_of_text_is_remembered(first: list[str], other_text: Path, task_f
     ],
 )
 def test_replay_of_nothing_is_told(
-    first: list[str], task_folder: Path, bad: list[str], said: str, refusal: Callable[..., str]
+    first: list[str], task_folder: Path, bad: list[str], said: str, refused_run: Callable[..., str]
 ) -> None:
-    assert said in refusal("train", *first, "task=sst2", f"tasks.sst2.path={task_folder}", *bad)
+    assert said in refused_run(*first, "task=sst2", f"tasks.sst2.path={task_folder}", *bad)
 
 
 KEEP = "+stages.further.trainer.keep_optimizer=true"
@@ -454,9 +454,9 @@ def test_a_kept_optimizer_is_shared_and_resumed(
     ],
 )
 def test_an_optimizer_that_cannot_be_kept_is_told_before_compute(
-    two: list[str], bad: list[str], named: str, refusal: Callable[..., str]
+    two: list[str], bad: list[str], named: str, refused_run: Callable[..., str]
 ) -> None:
-    assert named in refusal("train", *two, *bad)
+    assert named in refused_run(*two, *bad)
 
 
 def test_a_kept_optimizer_goes_on_at_another_rate(two: list[str]) -> None:

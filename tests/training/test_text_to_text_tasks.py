@@ -196,7 +196,7 @@ RIGHT = ["objective=clm_right", "masking=none", "model.attention=right"]
     ],
 )
 def test_what_cannot_be_read_or_written_is_one_line_before_any_step(
-    arguments: list[str], changes: list[str], said: str, tmp_path: Path, refusal: Callable[..., str]
+    arguments: list[str], changes: list[str], said: str, tmp_path: Path, refused_run: Callable[..., str]
 ) -> None:
     for split in ("train", "validation"):
         (tmp_path / f"{split}.jsonl").write_text('{"source": "a", "target": "b"}\n{"source": "c", "target": " "}\n')
@@ -204,4 +204,4 @@ def test_what_cannot_be_read_or_written_is_one_line_before_any_step(
         (whole / f"{split}.jsonl").write_text('{"source": "a", "target": "b"}\n{"source": "c", "target": "d"}\n')
     own = [text.replace("PLACE", str(tmp_path)) for text in changes]
     given = [text for text in arguments if not text.startswith("tokenizer")]
-    assert said in refusal("train", *given, *T5, *own)
+    assert said in refused_run(*given, *T5, *own)

@@ -4,7 +4,7 @@ Composing takes 0.3 seconds per arm, so an unchanged config is not composed agai
 overrides and the files that Hydra reads. The name of a stored config covers both: the overrides, the config files, our
 code for configs, and the versions of Hydra and OmegaConf. Whole configs are kept on disk, the latest few thousand.
 Configs before plain values are set are kept in memory: Hydra sets plain values last, so configs that differ only in
-values share the rest.
+values share the rest. `keep_bases` keeps those on disk too.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import json
 import pickle
 import re
 import threading
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -38,7 +39,9 @@ _RECIPE, _PRESET = "scale", "debug="  # a key that decides on the recipe; a pres
 _SEVERAL = ("task", "experiment", "debug")  # groups of which a run may have several choices
 _MOST = 256  # kept bases, a few hundred kilobytes each
 _MOST_FILES = 4000  # of 7 kilobytes each
+_MOST_BASES = 8000  # files, of 7 kilobytes each
 _bases: dict[str, bytes] = {}  # what choices of groups give, by name; pickled, which copies nine times as fast
+_bases_folder: Path | None = None
 
 
 def compose(overrides: Sequence[str]) -> DictConfig:
@@ -251,7 +254,7 @@ def _compose_in_parts(
         if key not in _bases:
             if len(_bases) == _MOST:
                 _bases.clear()
-            _bases[key] = pickle.dumps(compose(name, chosen))
+            _bases[key] = _read_base(key) or _write_base(key, pickle.dumps(compose(name, chosen)))
         parsed = OverridesParser.create().parse_overrides(values)
         if not any(override.is_sweep_override() for override in parsed):
             config: DictConfig = pickle.loads(_bases[key])
@@ -260,6 +263,30 @@ def _compose_in_parts(
     except (HydraException, UserError):
         pass  # the message is then that of the whole
     return compose(name, overrides)
+
+
+def keep_bases(folder: Path) -> None:
+    """Keep composed choices of groups in this folder too, for the processes that name it and for the next time.
+
+    Their files are pickled, which keeps the types of the values. A pickle can run code when it is read, so nobody else
+    may have the right to write into the folder.
+    """
+    global _bases_folder
+    _bases_folder = folder
+
+
+def _read_base(key: str) -> bytes | None:
+    """A base from the folder of `keep_bases`, or None if it is not there."""
+    with suppress(OSError, zlib.error):
+        return zlib.decompress((_bases_folder / key).read_bytes()) if _bases_folder else None
+    return None
+
+
+def _write_base(key: str, base: bytes) -> bytes:
+    """The base itself, which is then in the folder of `keep_bases`, if there is one."""
+    if _bases_folder:
+        write_cached(_bases_folder / key, zlib.compress(base, 1), _MOST_BASES)
+    return base
 
 
 def _is_value(override: str, roots: Sequence[Path]) -> bool:
