@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from paribus.verdict.resampling import (
-    _violation,
+    _violations,
     bca,
     compare_order,
     kendall,
@@ -98,8 +98,8 @@ def test_stochastic_order_of_arms_apart_and_alike() -> None:
 
 def test_the_violation_ratio_of_two_steps() -> None:
     """Quantiles 0, 3 against 1, 2: the first is one below in half of the range and one above in the other."""
-    assert _violation(np.array([0.0, 3.0]), np.array([1.0, 2.0])) == pytest.approx(0.5)
-    assert _violation(np.array([0.0, 4.0]), np.array([1.0, 2.0])) == pytest.approx(0.2)
+    found = _violations(np.array([[3.0, 0.0], [0.0, 4.0]]), np.array([[1.0, 2.0]] * 2))
+    assert found.tolist() == pytest.approx([0.5, 0.2])
 
 
 @pytest.mark.parametrize("shared", [True, False])

@@ -171,30 +171,30 @@ def stochastic_order(first: Sequence[float], second: Sequence[float], resamples:
     import numpy as np
     from scipy.special import ndtri
 
-    one, other = (np.sort(np.asarray(side, dtype=float)) for side in (first, second))
+    one, other = (np.asarray(side, dtype=float) for side in (first, second))
     if min(len(one), len(other)) < 2:
         return None
-    ratio = _violation(one, other)
-    if ratio is None:
+    (ratio,) = _violations(one[None], other[None])
+    if math.isnan(ratio):
         return None
-    random, scale = (
-        np.random.Generator(np.random.Philox(_SEED)),
-        math.sqrt(len(one) * len(other) / (len(one) + len(other))),
-    )
-    drawn = [
-        _violation(*(np.sort(side[random.integers(0, len(side), len(side))]) for side in (one, other)))
-        for _ in range(resamples)
-    ]
-    spread = float(np.std([scale * (value - ratio) for value in drawn if value is not None], ddof=1))
-    return rounded(min(1.0, max(0.0, ratio - float(ndtri(ALPHA)) * spread / scale)))
+    random = np.random.Generator(np.random.Philox(_SEED))
+    drawn = (side[random.integers(0, len(side), (resamples, len(side)))] for side in (one, other))
+    scale = math.sqrt(len(one) * len(other) / (len(one) + len(other)))
+    spread = float(np.nanstd(scale * (_violations(*drawn) - ratio), ddof=1))
+    return rounded(min(1.0, max(0.0, float(ratio) - float(ndtri(ALPHA)) * spread / scale)))
 
 
-def _violation(one: Array, other: Array) -> float | None:
-    """The share of the squared distance between both quantile functions where that of `one` is below; both sorted."""
+def _violations(one_RN: Array, other_RM: Array) -> Array:
+    """[R]: the share of the squared distance between both quantile functions where that of `one` is below.
+
+    NaN for equal samples.
+    """
     import numpy as np
 
-    ends = np.union1d(np.arange(len(one) + 1) / len(one), np.arange(len(other) + 1) / len(other))
+    n, m = one_RN.shape[1], other_RM.shape[1]
+    ends = np.union1d(np.arange(n + 1) / n, np.arange(m + 1) / m)
     middles, widths = (ends[1:] + ends[:-1]) / 2.0, np.diff(ends)
-    gaps = one[(middles * len(one)).astype(int)] - other[(middles * len(other)).astype(int)]
-    total = float((widths * gaps**2).sum())
-    return float((widths * np.minimum(gaps, 0.0) ** 2).sum()) / total if total else None
+    gaps = np.sort(one_RN)[:, (middles * n).astype(int)] - np.sort(other_RM)[:, (middles * m).astype(int)]
+    below, total = (np.minimum(gaps, 0.0) ** 2) @ widths, gaps**2 @ widths
+    share: Array = np.divide(below, total, out=np.full(len(total), np.nan), where=total > 0.0)
+    return share
