@@ -240,7 +240,10 @@ def pairs_of_arms(
 ) -> list[tuple[dict[Any, float], dict[Any, float]]]:
     """The values of each arm as written and as read; nothing if the arms are not the same."""
     if any(isinstance(arm, tuple) for arm in written):  # the names are joined in some way
-        rows = [sorted(map(by_seed, side.values()), key=str) for side in (written, read)]
+        rows = [
+            sorted(map(by_seed, side.values()), key=lambda values: sorted(map(str, values.items())))
+            for side in (written, read)
+        ]
         return list(zip(*rows, strict=True)) if len(written) == len(read) else []
     for key in (str, plain_name, letters_of):
         meant = {key(arm): by_seed(values) for arm, values in written.items()}

@@ -108,7 +108,8 @@ def test_better_by_a_size_and_at_a_level() -> None:
     assert claim.pairs == (Pair("a", "> by", "b"),)
     assert (claim.columns, claim.margin("t/accuracy"), claim.level) == (("t/accuracy",), 0.005, 0.001)
     assert parse("a > b", ["a", "b"], ["t/accuracy"]).level == ALPHA
-    for wrong in ("a >= b by 1 points", "a > b by 1 points, margin 1 points", "a > b by much", "a > b, p < 0.2",
+    for wrong in ("a >= b by 1 points", "a > b on t/accuracy by 1 points", "a > b by 1 points, margin 1 points",
+                  "a > b by much", "a > b, p < 0.2",
                   "a > b, p < 0.01, p < 0.02", "a > b, p < x"):  # fmt: skip
         with pytest.raises(UserError):
             parse(wrong, ["a", "b"], ["t/accuracy"])

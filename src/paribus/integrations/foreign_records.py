@@ -175,7 +175,7 @@ def _read_pattern(text: str, seed: str) -> re.Pattern[str]:
     names = parts[1::2]
     if not names or len(set(names)) < len(names) or not all(name.isidentifier() for name in names):
         raise UserError(f"the pattern {text} cannot be read", "name each column once, as in {arm}-s{seed}")
-    groups = [f"(?P<{name}>{r'[0-9]+' if name == seed else '.+?'})" for name in names]
+    groups = [f"(?P<{name}>{r'[0-9]+(?:[.]0+)?' if name == seed else '.+?'})" for name in names]
     texts = [re.escape(part) + group for part, group in zip(parts[::2], [*groups, ""], strict=True)]
     return re.compile(f"(?:.*/)?{''.join(texts)}")
 

@@ -134,6 +134,8 @@ def parse(text: str, arms: Sequence[str], columns: Sequence[str], carrying: Sequ
     head, *tails = [part.strip() for part in re.split(r",\s*(?=margin\b|p\s*<)", text.strip())]
     level, tails = _level(tails, text)
     statement, _, named = (part.strip() for part in head.partition(" on "))
+    if " by " in named:
+        raise UserError(f"claim '{text}' has 'by' behind its columns", "write A > B by 0.5 points on COLUMN")
     statement, by, size = (part.strip() for part in statement.partition(" by "))
     if by:
         if tails or not re.fullmatch(rf"{_SIDE}\s*>\s*{_SIDE}", statement):
