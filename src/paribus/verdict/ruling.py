@@ -1,7 +1,8 @@
 """From contrasts to verdicts: one conjunction per claim, one family of claims per table (`family.py`).
 
 A verdict is read off the t interval at the level that the family leaves to its claim, or at the look's level if
-seeds were added until the claims were decided (`sequential.py`). This interval is the one that is printed.
+seeds were added until the claims were decided (`sequential.py`). This interval is the one that is printed;
+`rules/common.py` says which interval gives which word.
 """
 
 from __future__ import annotations
@@ -222,7 +223,7 @@ def combine(rulings: Sequence[Ruling]) -> Outcome:
     """A claim is as good as its weakest contrast.
 
     One contradicted contrast contradicts it. Then undecided (or not run) weighs more than equivalent, and equivalent
-    more than reproduced (`words.Word.weight`).
+    more than reproduced (`rules.Word.weight`).
     """
     if all(ruling.verdict == NOT_RUN for ruling in rulings):
         reasons = dict.fromkeys(ruling.reason for ruling in rulings if ruling.reason != NO_SEED)

@@ -1,4 +1,7 @@
-"""The rows and numbers of a table as text, the same in every format."""
+"""The rows, columns and numbers of a table as text, the same in every format.
+
+`verdict/metrics` says of each metric whether it is printed in points, and with how many decimals.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The content of table.json, and how LaTeX prints a mean."""
+"""The content of table.json, and how LaTeX prints a mean; `blocks.py` turns it into text."""
 
 from __future__ import annotations
 
