@@ -107,6 +107,14 @@ def test_what_reading_a_table_twice_costs_is_what_was_measured() -> None:
     assert f"with up to twelve {READ_AGAIN:.1%}" in " ".join((ANALYSIS.parent / "docs/verdicts.md").read_text().split())
 
 
+def test_the_worst_of_the_unpaired_arms_is_what_was_measured() -> None:
+    single = [e for e in KEPT if "runs" in e and len(e["runs"]) == 2]
+    worst = max(e["false_verdicts"] / e["tables"] for e in single)
+    said = " ".join((ANALYSIS.parent / "docs/verdicts.md").read_text().split())
+    assert f"the worst of the {len(single)} designs" in said
+    assert f"calls {worst:.1%} different" in said
+
+
 def test_intervals_with_a_spread_lent_by_other_arms_are_too_narrow_for_a_noisy_one() -> None:
     """Which is why no verdict rests on them."""
     noisy = next(e for e in KEPT if e["design"] == "identical arms, one noisy arm" and e["seeds"] == 5)
@@ -122,13 +130,14 @@ def test_the_kept_calibration_is_of_these_plans_and_within_its_bounds() -> None:
     assert all(plan.simulations >= 2000 for plan in plans)
     for entry in KEPT:
         slack = 2.0 * np.sqrt(0.05 * 0.95 / entry["tables"])  # two standard errors of the count itself
-        # a table of five seeds that is read at the full rate before seeds are added is a chance to err of its own
-        bound = 0.07 if entry["design"] == calibrate.READ else 0.05 + slack
+        # A table of five seeds that is read at the full rate before seeds are added is a chance to err of its own.
+        # Satterthwaite's degrees of freedom are an approximation: too many if the arm with few runs has the spread.
+        bound = 0.07 if entry["design"] == calibrate.READ or "runs" in entry else 0.05 + slack
         assert entry["false_verdicts"] / entry["tables"] <= bound, entry["design"]
         assert entry["covered"] / entry["intervals"] == pytest.approx(entry["coverage"], abs=1e-4)
         if entry["tails"] == "normal" and entry["seeds"] in (5, 10):
             # runs that collapse are not normal, and a look's interval is wider than 95%: neither may be too narrow
-            wide = "collapsing" in entry["design"] or "mean_seeds" in entry
+            wide = "collapsing" in entry["design"] or "mean_seeds" in entry or "runs" in entry
             assert 0.935 <= entry["coverage"] <= (1.0 if wide else 0.965), entry["design"]
         if "power" in entry:
             assert entry["power"] == pytest.approx(entry["formula"], abs=0.04)
