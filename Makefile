@@ -14,7 +14,7 @@ TABLES := $(sort $(basename $(notdir $(wildcard sweeps/*.yaml))))
 PACKAGED := $(basename $(notdir $(shell grep -ls experiment=minilm sweeps/*.yaml)))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow test-gpu test-postgres test-slurm lint format docs bench chaos endurance vulnerabilities flatness calibrate tables pictures results screenshot wandb-sync \
+.PHONY: help setup demo test test-slow test-gpu test-postgres test-slurm lint format docs bench chaos reading endurance vulnerabilities flatness calibrate tables pictures results screenshot wandb-sync \
 	wandb-dashboard clean minilm $(TABLES) $(SEARCHES)
 
 help: ## list all targets
@@ -113,6 +113,9 @@ screenshot: setup ## redraw the README's picture of the report with Chromium: an
 
 chaos: setup ## try thousands of bad inputs, damaged files and kills: analysis/results/chaos.json
 	@OMP_NUM_THREADS=1 $(BIN)/python analysis/chaos.py $(ARGS)
+
+reading: setup ## compare what is read from 2,000 generated files of strangers with what was written: analysis/results/chaos.json
+	@OMP_NUM_THREADS=1 $(BIN)/python analysis/check_reading.py $(ARGS)
 
 endurance: setup ## watch memory and files over two hours of small runs: analysis/results/endurance.json
 	@OMP_NUM_THREADS=1 $(BIN)/python analysis/endurance.py $(ARGS)
