@@ -17,6 +17,7 @@ from paribus.core.errors import UserError
 from paribus.tasks.examples import Example, count_leaks, limit_rows
 from paribus.tasks.tables.delimited import find_delimiter
 from paribus.tasks.tables.files import read_files
+from paribus.tasks.tables.json_files import read_json_lines
 from paribus.tasks.tables.table import LabelTable
 
 ROOT = Path(__file__).parents[2]
@@ -353,3 +354,11 @@ def test_quotes_of_a_tsv_file_enclose_cells_or_are_letters(
             task(tmp_path).read("train")
     else:
         assert [row.text for row in task(tmp_path).read("train")["train"]] == expected
+
+
+def test_objects_over_several_lines_are_read_with_the_line_ends_in_their_texts() -> None:
+    rows = [{"text": "a\nb" * 400_000, "label": 1}, {"text": "c", "label": 0}]
+    text = "".join(f'{{"text": "{row["text"]}",\n "label": {row["label"]}}}\n' for row in rows)
+    assert read_json_lines(text).to_pylist() == rows
+    with pytest.raises(ValueError, match="line 1 is not JSON"):
+        read_json_lines(text + '{"text": "cut')

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +15,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Row = Mapping[str, Any]
+_BLANK = re.compile(r"[ \t\r\n]+")
 
 
 def read_json_lines(text: str) -> pa.Table:
-    """One object per line; Arrow's own reader crashes on some lines that are not objects.
+    """One object per line, or objects that go over several lines; Arrow's own reader crashes on some of these.
 
     Raises ValueError for a line that is no object, and for a column of several types.
     """
@@ -26,10 +29,28 @@ def read_json_lines(text: str) -> pa.Table:
             try:
                 rows.append(row := parse(line))
             except ValueError as error:
+                if (objects := _read_objects(text)) is not None:
+                    return _make_table(objects)
                 raise ValueError(f"line {number} is not JSON: {str(error).partition(':')[0]}") from error
             if not isinstance(row, dict):
                 raise ValueError(f"line {number} is not a JSON object")
     return _make_table(rows)
+
+
+def _read_objects(text: str) -> list[Row] | None:
+    """Objects one after the other, whose texts may hold line ends as they are; None if that is not what the text is."""
+    decoder, rows, at = json.JSONDecoder(strict=False), list[Row](), 0
+    while at < len(text):
+        try:
+            row, end = decoder.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            return None
+        if not isinstance(row, dict):
+            return None
+        rows.append(row)
+        blank = _BLANK.match(text, end)
+        at = end if blank is None else blank.end()
+    return rows
 
 
 def read_json(text: str) -> pa.Table:
