@@ -134,8 +134,8 @@ def json_text(draft: Draft) -> str:
     names = {name for row in rows for name in row}
     numeric = {name for name in names if all(JSON_NUMBER.fullmatch(row.get(name) or "0") for row in rows)}
     numeric = numeric if draft.typed_arms else numeric - {"arm"}
-    if not draft.ambiguous:  # a number of JSON is never ambiguous: 1.186 that means 1186 can only be a text
-        numeric |= {draft.metric}
+    # a number of JSON is never ambiguous: 1.186 that means 1186 can only be a text
+    numeric = numeric - {draft.metric} if draft.ambiguous else numeric | {draft.metric}
     lines = []
     for row in rows:
         line: dict[str, Any] = {}
