@@ -45,7 +45,8 @@ REFUSED = {
     "a choice of": ["evaluation.masking=1", "masking.schedule=abc", "~objective.view._target_"],
     "tasks.x names no _target_: write a class, such as": ["+tasks.x.y=3", "+tasks.x=3"],
     "has no key": ["+=", "=1", "~=", "++@model=3"],
-    "unknown choice": ["batch=[1,2]", "masking=1.5", "corpus=null", "objective/view=true", "~finetune/head=0"],
+    "is a list of choices: give one choice of batch": ["batch=[1,2]"],
+    "unknown choice": ["masking=1.5", "corpus=null", "objective/view=true", "~finetune/head=0"],
 }  # fmt: skip
 
 

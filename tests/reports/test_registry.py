@@ -15,7 +15,7 @@ from paribus.reports import plots
 from paribus.reports.plots.panel import DRAWINGS
 from paribus.reports.site.overview import render_index
 from paribus.reports.tables.files import render_texts
-from paribus.verdict import metrics, words
+from paribus.verdict import metrics, rules
 from paribus.verdict.metrics import METRICS
 from paribus.verdict.rules import WORDS, judge
 from paribus.verdict.ruling import Ruling, combine
@@ -71,7 +71,7 @@ METRICS.add(Metric("giga_flops", lower_is_better=True, decimals=1, read=lambda r
 
 
 def test_a_verdict_word_is_one_file(add: Add) -> None:
-    add(words, "reversed_word", """
+    add(rules, "reversed_word", """
 from paribus.verdict.rules import WORDS, Word
 
 WORDS.add(Word("reversed", 5, lambda relation, low, high, margin: high < -1.0, "down", "purple"))
@@ -94,9 +94,9 @@ def test_an_anchor_row_needs_no_file() -> None:
 
 
 def test_a_registry_replaces_by_name_and_sorts_by_rank() -> None:
-    registry: Registry[words.Word] = Registry("paribus.verdict.rules")
-    for word in (words.Word("b", 1, rank=1), words.Word("a", 1, rank=1), words.Word("c", 1), words.Word("c", 2)):
+    registry: Registry[rules.Word] = Registry("paribus.verdict.rules")
+    for word in (rules.Word("b", 1, rank=1), rules.Word("a", 1, rank=1), rules.Word("c", 1), rules.Word("c", 2)):
         registry.add(word)
     assert [word.name for word in registry.all()] == ["c", "a", "b"]
-    assert registry.get("c") == words.Word("c", 2)
+    assert registry.get("c") == rules.Word("c", 2)
     assert registry.get("d") is None
