@@ -32,6 +32,8 @@ _KINDS = re.compile(
     r"|(?P<rate>err|errs|errors?|[wct]er|eer|[em]ce|fpr|fnr|false|failures?|unknown rate)"
     r")\b"
 )
+_PERCENT = re.compile(r"(?<![0-9])(?<![0-9] )%")  # `error (%)`, but not `acc at 15% masked`
+_PERCENTS = ("pct", "percent", "percentage")  # as the last word
 _SHARES = ("acc", "accuracy", "f1", "auc", "auroc", "precision", "recall", "bleu", "rouge", "match")
 
 
@@ -45,6 +47,12 @@ def is_share(column: str) -> bool:
     """Whether the name says that the column is a share of 1, or of 100 percent."""
     last = _find_last_word(column)
     return last is not None and last[0] in _SHARES
+
+
+def says_percent(column: str) -> bool:
+    """Whether the name says that its numbers are percents, as `error (%)` and `err_pct` do."""
+    plain = column.partition(AT)[0]
+    return _PERCENT.search(plain) is not None or split_words(plain)[-1:] in ([word] for word in _PERCENTS)
 
 
 def _find_last_word(column: str) -> re.Match[str] | None:

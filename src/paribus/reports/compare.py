@@ -15,7 +15,7 @@ from paribus.integrations import lm_eval
 from paribus.integrations.column_kinds import AT
 from paribus.integrations.delimited import read as read_table
 from paribus.integrations.foreign_records import filter_rows, write_name
-from paribus.integrations.numbers import fill, has_numbers, read_columns
+from paribus.integrations.numbers import fill, find_percents, has_numbers, read_columns
 from paribus.integrations.source import ForeignRow, ForeignSource
 from paribus.reports.compare_arms import ArmComparison, Scores, compare_arms
 from paribus.reports.tables.blocks import format_p
@@ -304,7 +304,8 @@ def _read_values(
     notes: list[str] = []
     wanted = [column for column in metrics if column in source.columns] or _find_measured(rows, key)
     known = read_columns(rows, dict.fromkeys(wanted), source, decimal, notes)
-    filled = {example: fill(row, known) for example, row in examples.items()}
+    percents = find_percents(rows, known, notes)
+    filled = {example: fill(row, known, percents) for example, row in examples.items()}
     columns = {}
     for column in known:
         numbers = {example: row.values.get(column) for example, row in filled.items()}
