@@ -229,3 +229,16 @@ def test_folders_of_arms_are_compared_over_their_seeds(tmp_path: Path) -> None:
     assert found.rows[1].ci_low > 0.2
     with pytest.raises(UserError, match="has one seed"):
         compare_runs(str(tmp_path / "dynamic"), str(tmp_path / "static" / "seed0-abc"))
+
+
+def test_seeds_and_labels_are_no_metrics_and_a_note_names_what_is_compared(tmp_path: Path) -> None:
+    files = [tmp_path / "a.csv", tmp_path / "b.csv"]
+    for file, right in zip(files, (1, 0), strict=True):
+        rows = [f"{at},{right},{at % 2},{at % 2},0,{at / 10 + right}" for at in range(4)]
+        file.write_text("\n".join(["id,seed,label,Pred,correct,score", *rows]) + "\n")
+    first, second = map(str, files)
+    found = compare_runs(first, second)
+    assert [row.column for row in found.rows] == ["correct", "score"]
+    assert any("correct, score; --metric chooses" in note for note in found.notes)
+    (row,) = compare_runs(first, second, ["Pred"]).rows
+    assert row.column == "Pred"

@@ -26,6 +26,10 @@ from paribus.runs.record import read_record
 from paribus.verdict.statistics import holm, is_number, mcnemar, mean_sd, rounded, summarize, t_test
 
 _KEYS = ("id", "doc_id", "example_id", "example", "index")
+_NOT_SCORES = {  # columns of numbers that say nothing about how good a model is
+    *_KEYS, "idx", "seed", "label", "labels", "pred", "preds", "prediction", "predictions", "predicted", "target", "targets",
+    "gold", "y_true", "y_pred",
+}  # fmt: skip
 _TEXTS = ("doc_hash", "target_hash")  # lm-eval's, of which each example has one
 _MEANING = (
     "n counts examples. The interval says how these two models differ on examples like these, not how two recipes "
@@ -128,7 +132,7 @@ def compare_runs(
     one, other = (next(iter(seeds.values())) for seeds in (ours, theirs))
     wanted = _choose_columns(first, second, one.columns, other.columns, metrics)
     rows = [_compare_column(column, one, other) for column in wanted]
-    notes = dict.fromkeys((*one.notes, *other.notes))
+    notes = dict.fromkeys((*one.notes, *other.notes, *_note_choice(wanted, metrics)))
     adjusted = holm([1.0 if row.p is None else row.p for row in rows])
     rows = [replace(row, p_holm=None if row.p is None else rounded(p)) for row, p in zip(rows, adjusted, strict=True)]
     return Comparison(first, second, tuple(rows), (*notes, *_note_unpaired(wanted, one, other), _MEANING))
@@ -164,8 +168,16 @@ def _compare_seeds(
         column: tuple({seed: answers.columns[column] for seed, answers in arm.items()} for arm in (one, other))
         for column in wanted
     }
-    notes = tuple(dict.fromkeys(note for answers in every for note in answers.notes))
-    return compare_arms(first, second, cast("dict[str, tuple[Scores, Scores]]", scores), notes)
+    notes = dict.fromkeys(note for answers in every for note in answers.notes)
+    notes |= dict.fromkeys(_note_choice(wanted, metrics))
+    return compare_arms(first, second, cast("dict[str, tuple[Scores, Scores]]", scores), tuple(notes))
+
+
+def _note_choice(columns: Sequence[str], metrics: Sequence[str]) -> list[str]:
+    """Which columns share the error rate, if nobody chose them."""
+    if metrics or len(columns) < 2:
+        return []
+    return [f"Compared, since both have them: {', '.join(columns)}; --metric chooses, and fewer share the error rate."]
 
 
 def read_seeds(name: str, metrics: Sequence[str], options: FileOptions) -> dict[str, Answers]:
@@ -315,11 +327,12 @@ def _read_values(
 
 
 def _find_measured(rows: Sequence[ForeignRow], key: str) -> list[str]:
-    """The metrics that lm-eval lists in each row, or the columns in which every cell is a number."""
+    """The metrics that lm-eval lists in each row, or the columns of scores in which every cell is a number."""
     if listed := list(lm_eval.list_metrics(tuple(rows))):
         return listed
     columns = dict.fromkeys(column for row in rows for column in row.values if column != key)
-    return [column for column in columns if has_numbers([row.values.get(column) for row in rows])]
+    scores = [column for column in columns if column.lower() not in _NOT_SCORES]
+    return [column for column in scores if has_numbers([row.values.get(column) for row in rows])]
 
 
 def _compare_column(column: str, one: Answers, other: Answers) -> PairRow:
