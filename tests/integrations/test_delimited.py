@@ -41,6 +41,8 @@ LINES = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in OBJECTS)
         ("runs.csv", TEXT.replace("acc\n", "acc,note\n").replace("0.81\n", f"0.81,{'k' * 140_000}\n")),
         ("runs.csv", TEXT.replace("acc\n", "acc,note\n").replace("0.81\n", "0.81,a\u2028b\u0085c\u000bd\u001ce\n")),
         ("runs.csv.gz", gzip.compress(TEXT.encode())),
+        ("runs.md", "| arm  | seed | acc |\n|:---|---:|---|\n" + "".join(f"| {a} | {s} | {v} |\n" for a, s, v in ROWS)),
+        ("runs.md", "arm | seed | acc\n--- | --- | ---\n" + "".join(f"{a} | {s} | {v}\n" for a, s, v in ROWS)),
         ("runs.jsonl", LINES),
         ("runs.jsonl.gz", gzip.compress(LINES.encode())),
         ("runs.json", json.dumps(OBJECTS, indent=1)),
@@ -79,3 +81,13 @@ def test_what_cannot_be_read_is_refused_in_one_line(
 ) -> None:
     with pytest.raises(UserError, match=message):
         collect(write(tmp_path / name, content))
+
+
+@pytest.mark.parametrize("column", ["State", "state"])
+def test_runs_that_wandb_calls_unfinished_do_not_count(tmp_path: Path, column: str) -> None:
+    states = ["finished", "crashed", "finished", "running"]
+    rows = [f"{arm},{seed},{acc},{state}" for (arm, seed, acc), state in zip(ROWS, states, strict=True)]
+    runs = collect(write(tmp_path / "runs.csv", "\n".join([f"arm,seed,acc,{column}", *rows])))
+    assert [(run.status, run.error) for run in runs.records] == [
+        ("done", None), ("failed", "its state is crashed"), ("done", None), ("failed", "its state is running"),
+    ]  # fmt: skip

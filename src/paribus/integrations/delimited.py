@@ -13,7 +13,7 @@ from typing import Any
 
 from paribus.core.errors import UserError
 from paribus.integrations.chart_export import is_chart, read_chart
-from paribus.integrations.source import BLANKS, ForeignRow, ForeignSource, flatten
+from paribus.integrations.source import BLANKS, DONE, ForeignRow, ForeignSource, flatten
 from paribus.integrations.text_files import find_suffix, read_text
 
 _DELIMITERS = ",;\t|"
@@ -22,6 +22,12 @@ _QUOTED = re.compile(r'"[^"]*"')
 _FIRST_LINE = re.compile(rf"(?:{_QUOTED.pattern}|[^\r\n])*")
 _WHOLE, _FRACTION = re.compile(r"\s*[+-]?[0-9]+"), re.compile(r"[0-9]+(?:[eE][+-]?[0-9]+)?\s*%?\s*")
 _NAMES = ("name", "run", "run_name")
+_STATE, _UNFINISHED = (
+    "state",
+    ("crashed", "failed", "killed", "running", "preempted", "preempting", "pending"),
+)  # of W&B
+_RULE = re.compile(r"[|:\- \t]*-[|:\- \t]*")  # below the header of a table in Markdown
+_BAR = re.compile(r"[ \t]*\|[ \t]*")
 
 
 def read(name: str) -> ForeignSource:
@@ -64,7 +70,15 @@ def _read_object(place: str, content: object, name: str) -> ForeignRow:
     if not isinstance(content, dict):
         raise UserError(f"{place} of {name} is not a JSON object", "write one object per run")
     values = dict(flatten(content))
-    return ForeignRow(place, values, _find_name(values))
+    return _make_row(place, values)
+
+
+def _make_row(place: str, values: Mapping[str, Any]) -> ForeignRow:
+    """A row with what its columns say of the run: its name, and that it has not finished, as W&B's tables of runs say."""
+    states = [str(cell).strip(BLANKS).lower() for column, cell in values.items() if column.lower() == _STATE]
+    unfinished = next((state for state in states if state in _UNFINISHED), None)
+    status = DONE if unfinished is None else f"its state is {unfinished}"
+    return ForeignRow(place, values, _find_name(values), status)
 
 
 def _read_csv(name: str, study: str, text: str) -> ForeignSource:
@@ -72,6 +86,7 @@ def _read_csv(name: str, study: str, text: str) -> ForeignSource:
     csv.field_size_limit(sys.maxsize)
     if given := _SEPARATOR.match(text):
         text = text[given.end() :]
+    text = _open_markdown(text)
     first = _FIRST_LINE.match(text.lstrip("\r\n"))
     names = _QUOTED.sub("", first[0] if first else "")
     delimiter = given[1] if given else max(_DELIMITERS, key=names.count)  # the most frequent one in the header
@@ -86,12 +101,21 @@ def _read_csv(name: str, study: str, text: str) -> ForeignSource:
             mend = f"quote each cell that holds '{delimiter}'"
             raise UserError(f"{place} of {name} has {len(full)} cells for {len(header)} columns", mend)
         values = dict(zip(header, [*full, *[""] * (len(header) - len(full))], strict=True))
-        rows.append(ForeignRow(place, values, _find_name(values)))
+        rows.append(_make_row(place, values))
     decimal = "." if delimiter == "," else None
     if is_chart(header):
         rows, notes = read_chart(header, rows)
         return ForeignSource(study, rows, decimal=decimal, step=header[0], notes=notes)
     return ForeignSource(study, rows, decimal=decimal)
+
+
+def _open_markdown(text: str) -> str:
+    """A table in Markdown without its outer bars and its rule; other texts stay as they are."""
+    lines = text.split("\n")
+    if len(lines) < 2 or "|" not in lines[1] or not _RULE.fullmatch(lines[1].strip(BLANKS)):
+        return text
+    lines[1] = ""  # so that the numbers of the other lines stay
+    return "\n".join(_BAR.sub("|", line.strip(BLANKS)).removeprefix("|").removesuffix("|") for line in lines)
 
 
 def _name_columns(name: str, top: Sequence[str], rows: Sequence[Sequence[str]], delimiter: str) -> list[str]:

@@ -15,7 +15,7 @@ from paribus.integrations import lm_eval
 from paribus.integrations.column_kinds import AT
 from paribus.integrations.delimited import read as read_table
 from paribus.integrations.foreign_records import filter_rows, write_name
-from paribus.integrations.numbers import fill, find_percents, has_numbers, read_columns
+from paribus.integrations.numbers import fill, find_percents, has_numbers, is_missing, read_columns
 from paribus.integrations.source import ForeignRow, ForeignSource
 from paribus.reports.compare_arms import ArmComparison, Scores, compare_arms
 from paribus.reports.tables.blocks import format_p
@@ -27,8 +27,8 @@ from paribus.verdict.statistics import holm, is_number, mcnemar, mean_sd, rounde
 
 _KEYS = ("id", "doc_id", "example_id", "example", "index")
 _NOT_SCORES = {  # columns of numbers that say nothing about how good a model is
-    *_KEYS, "idx", "seed", "label", "labels", "pred", "preds", "prediction", "predictions", "predicted", "target", "targets",
-    "gold", "y_true", "y_pred",
+    *_KEYS, "idx", "seed", "label", "labels", "pred", "preds", "prediction", "predictions", "predicted", "target",
+    "targets", "gold", "y_true", "y_pred",
 }  # fmt: skip
 _TEXTS = ("doc_hash", "target_hash")  # lm-eval's, of which each example has one
 _MEANING = (
@@ -150,7 +150,10 @@ def _choose_columns(
             mend = f"write {' or '.join(filtered)}" if filtered else suggest(column, shared)
             raise UserError(f"'{column}' has no numbers in both {first} and {second}", mend)
     if not wanted:
-        raise UserError(f"{first} and {second} have no column of numbers in common", "name the same columns in both")
+        raise UserError(
+            f"{first} and {second} have no column of numbers in common",
+            "name the same columns in both, or choose with --metric",
+        )
     return wanted
 
 
@@ -323,16 +326,21 @@ def _read_values(
         numbers = {example: row.values.get(column) for example, row in filled.items()}
         if values := {example: number for example, number in numbers.items() if is_number(number)}:
             columns[column] = values
+            empty = [row.place for example, row in examples.items() if example not in values]
+            if empty:
+                more = f" and {len(empty) - 1} more" if len(empty) > 1 else ""
+                notes.append(f"{column} has no usable number in {empty[0]}{more} of {source.name}: left out.")
     return columns, notes
 
 
 def _find_measured(rows: Sequence[ForeignRow], key: str) -> list[str]:
-    """The metrics that lm-eval lists in each row, or the columns of scores in which every cell is a number."""
+    """The metrics that lm-eval lists in each row, or the columns of scores in which every cell is a number or empty."""
     if listed := list(lm_eval.list_metrics(tuple(rows))):
         return listed
     columns = dict.fromkeys(column for row in rows for column in row.values if column != key)
     scores = [column for column in columns if column.lower() not in _NOT_SCORES]
-    return [column for column in scores if has_numbers([row.values.get(column) for row in rows])]
+    cells = {column: [row.values.get(column) for row in rows] for column in scores}
+    return [column for column in scores if has_numbers([cell for cell in cells[column] if not is_missing(cell)])]
 
 
 def _compare_column(column: str, one: Answers, other: Answers) -> PairRow:
@@ -390,5 +398,6 @@ def _note_unpaired(columns: Sequence[str], one: Answers, other: Answers) -> list
         if alone and (one.numbered or other.numbered):
             cause = f"{one.name} and {other.name} have different numbers of examples of {column}"
             raise UserError(cause, "compare them on the same data")
-        notes += [f"{column}: {alone} examples are left out, since only one of the two has a number."] * bool(alone)
+        left = f"{alone} examples are" if alone > 1 else "1 example is"
+        notes += [f"{column}: {left} left out, since only one of the two has a number."] * bool(alone)
     return notes
