@@ -43,6 +43,9 @@ LINES = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in OBJECTS)
         ("runs.csv.gz", gzip.compress(TEXT.encode())),
         ("runs.md", "| arm  | seed | acc |\n|:---|---:|---|\n" + "".join(f"| {a} | {s} | {v} |\n" for a, s, v in ROWS)),
         ("runs.md", "arm | seed | acc\n--- | --- | ---\n" + "".join(f"{a} | {s} | {v}\n" for a, s, v in ROWS)),
+        ("runs.txt", TEXT.replace(",", " ")),
+        ("runs.txt", INDEXED.replace(",", "   ")),
+        ("runs.txt", '"arm" "seed" "acc"\n' + "".join(f'"{n}" "{a}" {s} {v}\n' for n, (a, s, v) in enumerate(ROWS, 1))),
         ("runs.jsonl", LINES),
         ("runs.jsonl.gz", gzip.compress(LINES.encode())),
         ("runs.json", json.dumps(OBJECTS, indent=1)),
@@ -91,3 +94,18 @@ def test_runs_that_wandb_calls_unfinished_do_not_count(tmp_path: Path, column: s
     assert [(run.status, run.error) for run in runs.records] == [
         ("done", None), ("failed", "its state is crashed"), ("done", None), ("failed", "its state is running"),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("runs.txt", "arm seed acc\nthe base 0 0.81\nwarm 0 0.83\n", r"not as many cells .* write.csv\(...\) in R"),
+        ("runs.json", '{"arm": {"0": "base"}, "acc": {"0": 0.8}}', r'is not a list of rows: .*orient="records"'),
+        ("runs.parquet", "PAR1", r"is not a text file: write it as CSV: to_csv\('runs.csv', index=False\)"),
+    ],
+)
+def test_files_of_another_layout_are_refused_with_what_to_type(
+    tmp_path: Path, name: str, content: str, message: str
+) -> None:
+    with pytest.raises(UserError, match=message):
+        collect(write(tmp_path / name, content))

@@ -15,6 +15,7 @@ from scipy import stats
 
 from paribus.commands.cli import main
 from paribus.core.errors import UserError
+from paribus.integrations.column_kinds import Kind, read_kind
 from paribus.integrations.foreign_records import JudgeOptions
 from paribus.integrations.readers import open_source
 from paribus.reports.judge import Judged, judge
@@ -539,3 +540,11 @@ def test_percents_above_100_and_two_units_are_refused(tmp_path: Path) -> None:
         judge_csv(tmp_path, *rows[:2], rows[2] + "812", metrics=("acc (%)",))
     with pytest.raises(UserError, match="write it as fractions in all arms"):
         judge_csv(tmp_path, *rows[:2], rows[2] + "0.83", metrics=("acc (%)",))
+
+
+def test_resources_and_ranks_keep_their_unit_and_are_better_if_lower() -> None:
+    losses = ("gpu_hours", "minutes", "latency_ms", "ms_per_token", "energy_kwh", "memory_gb", "rank", "entropy")
+    assert {read_kind(column) for column in losses} == {Kind.LOSS}
+    assert {read_kind(column) for column in ("toxicity", "miss_rate", "val_acc_drop")} == {Kind.RATE}
+    higher = ("tokens_per_hour", "mean_reciprocal_rank", "rank_correlation", "memory_free", "ms_marco/ndcg", "drop/em")
+    assert {read_kind(column) for column in higher} <= {Kind.SCORE, None}

@@ -52,7 +52,8 @@ def _read_jsonl(name: str, text: str) -> Iterator[ForeignRow]:
 def _read_list(name: str, text: str) -> Iterator[ForeignRow]:
     rows = _parse(name, text)
     if not isinstance(rows, list):
-        raise UserError(f"{name} is not a list of rows", "write [{...}, {...}] with one object per run")
+        mend = 'write [{...}, {...}] with one object per run, in pandas to_json(..., orient="records")'
+        raise UserError(f"{name} is not a list of rows", mend)
     for number, content in enumerate(rows, 1):
         yield _read_object(f"row {number}", content, name)
 
@@ -74,7 +75,7 @@ def _read_object(place: str, content: object, name: str) -> ForeignRow:
 
 
 def _make_row(place: str, values: Mapping[str, Any]) -> ForeignRow:
-    """A row with what its columns say of the run: its name, and that it has not finished, as W&B's tables of runs say."""
+    """A row with what its columns say of the run: its name, and that it has not finished, as W&B's tables say."""
     states = [str(cell).strip(BLANKS).lower() for column, cell in values.items() if column.lower() == _STATE]
     unfinished = next((state for state in states if state in _UNFINISHED), None)
     status = DONE if unfinished is None else f"its state is {unfinished}"
@@ -90,7 +91,17 @@ def _read_csv(name: str, study: str, text: str) -> ForeignSource:
     first = _FIRST_LINE.match(text.lstrip("\r\n"))
     names = _QUOTED.sub("", first[0] if first else "")
     delimiter = given[1] if given else max(_DELIMITERS, key=names.count)  # the most frequent one in the header
+    if (
+        delimiter not in names
+        and not given
+        and len(names.split()) > 1
+        and not any(mark in text for mark in _DELIMITERS)
+    ):
+        delimiter = " "
     (_, top), *lines = [*_split_lines(name, text, delimiter)] or [("", [])]
+    if delimiter == " " and not _are_even(top, [cells for _, cells in lines]):
+        mend = "write commas: to_csv(...) in pandas, write.csv(...) in R"
+        raise UserError(f"{name} has blanks between its cells, and not as many cells in each line", mend)
     header = _name_columns(name, top, [cells for _, cells in lines], delimiter)
     if len(header) < 2 or len(set(header)) < len(header):
         raise UserError(f"{name} has no header of distinct names", "name each column once in the first line")
@@ -116,6 +127,12 @@ def _open_markdown(text: str) -> str:
         return text
     lines[1] = ""  # so that the numbers of the other lines stay
     return "\n".join(_BAR.sub("|", line.strip(BLANKS)).removeprefix("|").removesuffix("|") for line in lines)
+
+
+def _are_even(top: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
+    """Whether all rows have as many cells as the header, or all have one more: the names that R and pandas write."""
+    more = {len(_drop_empty_end(cells)) - len(_drop_empty_end(top)) for cells in rows}
+    return more in ({0}, {1})
 
 
 def _name_columns(name: str, top: Sequence[str], rows: Sequence[Sequence[str]], delimiter: str) -> list[str]:
@@ -148,7 +165,8 @@ def _name_columns(name: str, top: Sequence[str], rows: Sequence[Sequence[str]], 
 
 def _split_lines(name: str, text: str, delimiter: str) -> Iterator[tuple[str, list[str]]]:
     """(where it is, its cells) of each line that is not empty. A quoted cell may hold line ends."""
-    lines = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    padded = delimiter == " "  # several blanks are one
+    lines = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=padded, strict=True)
     try:
         for cells in lines:
             if any(cell.strip(BLANKS) for cell in cells):
