@@ -45,6 +45,7 @@ LINES = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in OBJECTS)
         ("runs.md", "arm | seed | acc\n--- | --- | ---\n" + "".join(f"{a} | {s} | {v}\n" for a, s, v in ROWS)),
         ("runs.txt", TEXT.replace(",", " ")),
         ("runs.txt", INDEXED.replace(",", "   ")),
+        ("runs.txt", TEXT.replace(",", " ").replace("0.", "0,")),
         ("runs.txt", '"arm" "seed" "acc"\n' + "".join(f'"{n}" "{a}" {s} {v}\n' for n, (a, s, v) in enumerate(ROWS, 1))),
         ("runs.jsonl", LINES),
         ("runs.jsonl.gz", gzip.compress(LINES.encode())),

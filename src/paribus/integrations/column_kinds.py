@@ -33,7 +33,8 @@ _KINDS = re.compile(
     r"|(?P<loss>(?:val|valid|train|test|dev|eval)?loss(?:es)?|ppl|perplexity|nll|neg(?:ative)? log likelihood"
     r"|cross entropy|b?ce|xent|(?:squared?|absolute|percentage) (?:log )?error|r?mse|n?rmse|s?mape|mae|bits|bp[bcd]|kl"
     r"|brier|fid|lpips|distance|regret|cost|forgetting|latency|(?:run|wall)?time|duration"
-    r"|(?<!per )(?:seconds|minutes|hours|days|energy|memory|joules)|(?<!per )(?:ms|kwh)(?= per|$)|(?<!per )[gm]b$|rank|entropy)"
+    r"|(?<!per )(?:seconds|minutes|hours|days|energy|memory|joules)|(?<!per )(?:ms|kwh)(?= per|$)"
+    r"|(?<!per )[gm]b$|rank|entropy)"
     r")\b"
 )
 _PERCENT = re.compile(r"(?<![0-9])(?<![0-9] )%")  # `error (%)`, but not `acc at 15% masked`

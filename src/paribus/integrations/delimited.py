@@ -22,10 +22,8 @@ _QUOTED = re.compile(r'"[^"]*"')
 _FIRST_LINE = re.compile(rf"(?:{_QUOTED.pattern}|[^\r\n])*")
 _WHOLE, _FRACTION = re.compile(r"\s*[+-]?[0-9]+"), re.compile(r"[0-9]+(?:[eE][+-]?[0-9]+)?\s*%?\s*")
 _NAMES = ("name", "run", "run_name")
-_STATE, _UNFINISHED = (
-    "state",
-    ("crashed", "failed", "killed", "running", "preempted", "preempting", "pending"),
-)  # of W&B
+_STATE = "state"  # the column of W&B's tables of runs, and what it says of those that have not finished
+_UNFINISHED = ("crashed", "failed", "killed", "running", "preempted", "preempting", "pending")
 _RULE = re.compile(r"[|:\- \t]*-[|:\- \t]*")  # below the header of a table in Markdown
 _BAR = re.compile(r"[ \t]*\|[ \t]*")
 
@@ -91,12 +89,7 @@ def _read_csv(name: str, study: str, text: str) -> ForeignSource:
     first = _FIRST_LINE.match(text.lstrip("\r\n"))
     names = _QUOTED.sub("", first[0] if first else "")
     delimiter = given[1] if given else max(_DELIMITERS, key=names.count)  # the most frequent one in the header
-    if (
-        delimiter not in names
-        and not given
-        and len(names.split()) > 1
-        and not any(mark in text for mark in _DELIMITERS)
-    ):
+    if not given and delimiter not in names and _has_blanks(text):
         delimiter = " "
     (_, top), *lines = [*_split_lines(name, text, delimiter)] or [("", [])]
     if delimiter == " " and not _are_even(top, [cells for _, cells in lines]):
@@ -127,6 +120,12 @@ def _open_markdown(text: str) -> str:
         return text
     lines[1] = ""  # so that the numbers of the other lines stay
     return "\n".join(_BAR.sub("|", line.strip(BLANKS)).removeprefix("|").removesuffix("|") for line in lines)
+
+
+def _has_blanks(text: str) -> bool:
+    """Whether every line that is not empty has blanks between its cells."""
+    lines = [line.split() for line in text.splitlines()]
+    return all(len(cells) > 1 for cells in lines if cells)
 
 
 def _are_even(top: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
