@@ -41,6 +41,12 @@ LINES = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in OBJECTS)
         ("runs.csv", TEXT.replace("acc\n", "acc,note\n").replace("0.81\n", f"0.81,{'k' * 140_000}\n")),
         ("runs.csv", TEXT.replace("acc\n", "acc,note\n").replace("0.81\n", "0.81,a\u2028b\u0085c\u000bd\u001ce\n")),
         ("runs.csv.gz", gzip.compress(TEXT.encode())),
+        ("runs.md", "| arm  | seed | acc |\n|:---|---:|---|\n" + "".join(f"| {a} | {s} | {v} |\n" for a, s, v in ROWS)),
+        ("runs.md", "arm | seed | acc\n--- | --- | ---\n" + "".join(f"{a} | {s} | {v}\n" for a, s, v in ROWS)),
+        ("runs.txt", TEXT.replace(",", " ")),
+        ("runs.txt", INDEXED.replace(",", "   ")),
+        ("runs.txt", TEXT.replace(",", " ").replace("0.", "0,")),
+        ("runs.txt", '"arm" "seed" "acc"\n' + "".join(f'"{n}" "{a}" {s} {v}\n' for n, (a, s, v) in enumerate(ROWS, 1))),
         ("runs.jsonl", LINES),
         ("runs.jsonl.gz", gzip.compress(LINES.encode())),
         ("runs.json", json.dumps(OBJECTS, indent=1)),
@@ -76,6 +82,31 @@ def damage(content: bytes) -> bytes:
 )  # fmt: skip
 def test_what_cannot_be_read_is_refused_in_one_line(
     tmp_path: Path, name: str, content: str | bytes, message: str
+) -> None:
+    with pytest.raises(UserError, match=message):
+        collect(write(tmp_path / name, content))
+
+
+@pytest.mark.parametrize("column", ["State", "state"])
+def test_runs_that_wandb_calls_unfinished_do_not_count(tmp_path: Path, column: str) -> None:
+    states = ["finished", "crashed", "finished", "running"]
+    rows = [f"{arm},{seed},{acc},{state}" for (arm, seed, acc), state in zip(ROWS, states, strict=True)]
+    runs = collect(write(tmp_path / "runs.csv", "\n".join([f"arm,seed,acc,{column}", *rows])))
+    assert [(run.status, run.error) for run in runs.records] == [
+        ("done", None), ("failed", "its state is crashed"), ("done", None), ("failed", "its state is running"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("runs.txt", "arm seed acc\nthe base 0 0.81\nwarm 0 0.83\n", r"not as many cells .* write.csv\(...\) in R"),
+        ("runs.json", '{"arm": {"0": "base"}, "acc": {"0": 0.8}}', r'is not a list of rows: .*orient="records"'),
+        ("runs.parquet", "PAR1", r"is not a text file: write it as CSV: to_csv\('runs.csv', index=False\)"),
+    ],
+)
+def test_files_of_another_layout_are_refused_with_what_to_type(
+    tmp_path: Path, name: str, content: str, message: str
 ) -> None:
     with pytest.raises(UserError, match=message):
         collect(write(tmp_path / name, content))

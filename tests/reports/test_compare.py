@@ -131,7 +131,7 @@ def test_a_value_too_large_to_square_is_left_out_and_counted(tmp_path: Path) -> 
     first = samples(tmp_path, "a.jsonl", huge)
     found = compare_runs(first, samples(tmp_path, "b.jsonl", np.array([-1e200, 0.1, 1e308, 0.3])))
     assert (found.rows[0].n, found.rows[0].difference) == (2, pytest.approx(0.25))
-    assert "acc: 1 examples are left out, since only one of the two has a number." in found.notes
+    assert "acc: 1 example is left out, since only one of the two has a number." in found.notes
     with pytest.raises(UserError, match="have no column of numbers in common"):
         compare_runs(samples(tmp_path, "c.jsonl", huge[:1]), first)
 
@@ -229,3 +229,26 @@ def test_folders_of_arms_are_compared_over_their_seeds(tmp_path: Path) -> None:
     assert found.rows[1].ci_low > 0.2
     with pytest.raises(UserError, match="has one seed"):
         compare_runs(str(tmp_path / "dynamic"), str(tmp_path / "static" / "seed0-abc"))
+
+
+def test_seeds_and_labels_are_no_metrics_and_a_note_names_what_is_compared(tmp_path: Path) -> None:
+    files = [tmp_path / "a.csv", tmp_path / "b.csv"]
+    for file, right in zip(files, (1, 0), strict=True):
+        rows = [f"{at},{right},{at % 2},{at % 2},0,{at / 10 + right}" for at in range(4)]
+        file.write_text("\n".join(["id,seed,label,Pred,correct,score", *rows]) + "\n")
+    first, second = map(str, files)
+    found = compare_runs(first, second)
+    assert [row.column for row in found.rows] == ["correct", "score"]
+    assert any("correct, score; --metric chooses" in note for note in found.notes)
+    (row,) = compare_runs(first, second, ["Pred"]).rows
+    assert row.column == "Pred"
+
+
+def test_an_example_with_an_empty_cell_is_left_out_with_a_note(tmp_path: Path) -> None:
+    first, second = tmp_path / "a.csv", tmp_path / "b.csv"
+    first.write_text("id,correct\n1,1\n2,0\n3,\n4,1\n")
+    second.write_text("id,correct\n1,0\n2,0\n3,1\n4,1\n")
+    found = compare_runs(str(first), str(second))
+    assert found.rows[0].n == 3
+    assert "correct has no usable number in line 4 of a: left out." in found.notes
+    assert "correct: 1 example is left out, since only one of the two has a number." in found.notes

@@ -15,6 +15,7 @@ from scipy import stats
 
 from paribus.commands.cli import main
 from paribus.core.errors import UserError
+from paribus.integrations.column_kinds import Kind, read_kind
 from paribus.integrations.foreign_records import JudgeOptions
 from paribus.integrations.readers import open_source
 from paribus.reports.judge import Judged, judge
@@ -519,3 +520,31 @@ def test_a_server_that_cannot_be_asked_is_named(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(wandb, "Api", fail)
     with pytest.raises(UserError, match="W&B cannot load me/project"):
         open_source("wandb:me/project")
+
+
+@pytest.mark.parametrize("column", ["error (%)", "err_pct", "val/error_percent"])
+@pytest.mark.parametrize("sign", ["", "%"])
+def test_a_header_that_says_percent_gives_the_unit_once(tmp_path: Path, column: str, sign: str) -> None:
+    rows = [f"{arm},{seed},{value}{sign}" for arm, low in (("base", 0.8), ("warm", 0.7))
+            for seed, value in enumerate((low, low + 0.11))]  # fmt: skip
+    judged = judge_csv(tmp_path, f"arm,seed,{column}", *rows, metrics=(column,), claims=(CLAIM,))
+    (row,) = judged.table.claims[0].contrasts
+    assert row.difference == pytest.approx(-0.001)
+    assert judged.columns[column].points
+    assert any("0.91 is read as 0.91%" in note for note in judged.table.notes) == (not sign)
+
+
+def test_percents_above_100_and_two_units_are_refused(tmp_path: Path) -> None:
+    rows = ["arm,seed,acc (%)", "base,0,81", "warm,0,"]
+    with pytest.raises(UserError, match=r"acc \(%\) says percent, and line 3 has 812"):
+        judge_csv(tmp_path, *rows[:2], rows[2] + "812", metrics=("acc (%)",))
+    with pytest.raises(UserError, match="write it as fractions in all arms"):
+        judge_csv(tmp_path, *rows[:2], rows[2] + "0.83", metrics=("acc (%)",))
+
+
+def test_resources_and_ranks_keep_their_unit_and_are_better_if_lower() -> None:
+    losses = ("gpu_hours", "minutes", "latency_ms", "ms_per_token", "energy_kwh", "memory_gb", "rank", "entropy")
+    assert {read_kind(column) for column in losses} == {Kind.LOSS}
+    assert {read_kind(column) for column in ("toxicity", "miss_rate", "val_acc_drop")} == {Kind.RATE}
+    higher = ("tokens_per_hour", "mean_reciprocal_rank", "rank_correlation", "memory_free", "ms_marco/ndcg", "drop/em")
+    assert {read_kind(column) for column in higher} <= {Kind.SCORE, None}

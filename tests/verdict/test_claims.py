@@ -59,6 +59,10 @@ def test_orders_and_best() -> None:
     ("text", "names"),
     [
         ("dynamic beats static", "not understood"),
+        ("dynamic > static by .5%", r"'by .5%', which cannot be read: write by 0.5 points$"),
+        ("dynamic > static by 0.5 percent on squad/f1", "write by 0.5 points$"),
+        ("dynamic > static, margin 0.5pp on squad/f1", "write margin 0.5 points on squad/f1$"),
+        ("dynamic > static by 0.5 on squad/f1", "write `by 0.5 points`"),
         ("dynamic > dynamic", "with itself"),
         ("best is dynamic of (dynamic)", "with itself"),
         ("best is dynamic of (static, static)", "names static twice: name it once"),

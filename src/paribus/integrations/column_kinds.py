@@ -21,17 +21,24 @@ class Kind(Enum):
     SCORE = "score"
 
 
+# A unit behind `per` tells nothing: `tokens per hour` is better if higher, `cost per hour` if lower.
 # scikit-learn's `neg_log_loss` and the like, whose sign is turned, come before the losses that they end with
 _KINDS = re.compile(
     r"\b(?:"
-    r"(?P<score>neg (?:log loss|mean|median|root|max|brier).*|acc|accuracy|correct|f1|auc|auroc|precision|recall|bleu"
-    r"|rouge|match|free|reduction|improvement|gain|saved)"
+    r"(?P<rate>(?:acc|accuracy|f1|auc|bleu|rouge|score|performance|quality) drop|err|errs|errors?|[wct]er|eer|[em]ce"
+    r"|fpr|fnr|false|failures?|(?:unknown|miss) rate|toxicity)"
+    r"|(?P<score>neg (?:log loss|mean|median|root|max|brier).*|acc|accuracy|correct|f1|auc|auroc|precision|recall|bleu"
+    r"|reciprocal rank|rank (?:correlation|corr|biased overlap)|spearman(?: rank)?|rouge|match|free|reduction"
+    r"|improvement|gain|saved)"
     r"|(?P<loss>(?:val|valid|train|test|dev|eval)?loss(?:es)?|ppl|perplexity|nll|neg(?:ative)? log likelihood"
     r"|cross entropy|b?ce|xent|(?:squared?|absolute|percentage) (?:log )?error|r?mse|n?rmse|s?mape|mae|bits|bp[bcd]|kl"
-    r"|brier|fid|lpips|distance|regret|cost|forgetting|latency|(?:run|wall)?time|duration|seconds)"
-    r"|(?P<rate>err|errs|errors?|[wct]er|eer|[em]ce|fpr|fnr|false|failures?|unknown rate)"
+    r"|brier|fid|lpips|distance|regret|cost|forgetting|latency|(?:run|wall)?time|duration"
+    r"|(?<!per )(?:seconds|minutes|hours|days|energy|memory|joules)|(?<!per )(?:ms|kwh)(?= per|$)"
+    r"|(?<!per )[gm]b$|rank|entropy)"
     r")\b"
 )
+_PERCENT = re.compile(r"(?<![0-9])(?<![0-9] )%")  # `error (%)`, but not `acc at 15% masked`
+_PERCENTS = ("pct", "percent", "percentage")  # as the last word
 _SHARES = ("acc", "accuracy", "f1", "auc", "auroc", "precision", "recall", "bleu", "rouge", "match")
 
 
@@ -45,6 +52,12 @@ def is_share(column: str) -> bool:
     """Whether the name says that the column is a share of 1, or of 100 percent."""
     last = _find_last_word(column)
     return last is not None and last[0] in _SHARES
+
+
+def says_percent(column: str) -> bool:
+    """Whether the name says that its numbers are percents, as `error (%)` and `err_pct` do."""
+    plain = column.partition(AT)[0]
+    return _PERCENT.search(plain) is not None or split_words(plain)[-1:] in ([word] for word in _PERCENTS)
 
 
 def _find_last_word(column: str) -> re.Match[str] | None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from paribus.core.errors import UserError
 from paribus.integrations.chart_export import is_chart, read_chart
-from paribus.integrations.source import BLANKS, ForeignRow, ForeignSource, flatten
+from paribus.integrations.source import BLANKS, DONE, ForeignRow, ForeignSource, flatten
 from paribus.integrations.text_files import find_suffix, read_text
 
 _DELIMITERS = ",;\t|"
@@ -22,6 +22,10 @@ _QUOTED = re.compile(r'"[^"]*"')
 _FIRST_LINE = re.compile(rf"(?:{_QUOTED.pattern}|[^\r\n])*")
 _WHOLE, _FRACTION = re.compile(r"\s*[+-]?[0-9]+"), re.compile(r"[0-9]+(?:[eE][+-]?[0-9]+)?\s*%?\s*")
 _NAMES = ("name", "run", "run_name")
+_STATE = "state"  # the column of W&B's tables of runs, and what it says of those that have not finished
+_UNFINISHED = ("crashed", "failed", "killed", "running", "preempted", "preempting", "pending")
+_RULE = re.compile(r"[|:\- \t]*-[|:\- \t]*")  # below the header of a table in Markdown
+_BAR = re.compile(r"[ \t]*\|[ \t]*")
 
 
 def read(name: str) -> ForeignSource:
@@ -46,7 +50,8 @@ def _read_jsonl(name: str, text: str) -> Iterator[ForeignRow]:
 def _read_list(name: str, text: str) -> Iterator[ForeignRow]:
     rows = _parse(name, text)
     if not isinstance(rows, list):
-        raise UserError(f"{name} is not a list of rows", "write [{...}, {...}] with one object per run")
+        mend = 'write [{...}, {...}] with one object per run, in pandas to_json(..., orient="records")'
+        raise UserError(f"{name} is not a list of rows", mend)
     for number, content in enumerate(rows, 1):
         yield _read_object(f"row {number}", content, name)
 
@@ -64,7 +69,15 @@ def _read_object(place: str, content: object, name: str) -> ForeignRow:
     if not isinstance(content, dict):
         raise UserError(f"{place} of {name} is not a JSON object", "write one object per run")
     values = dict(flatten(content))
-    return ForeignRow(place, values, _find_name(values))
+    return _make_row(place, values)
+
+
+def _make_row(place: str, values: Mapping[str, Any]) -> ForeignRow:
+    """A row with what its columns say of the run: its name, and that it has not finished, as W&B's tables say."""
+    states = [str(cell).strip(BLANKS).lower() for column, cell in values.items() if column.lower() == _STATE]
+    unfinished = next((state for state in states if state in _UNFINISHED), None)
+    status = DONE if unfinished is None else f"its state is {unfinished}"
+    return ForeignRow(place, values, _find_name(values), status)
 
 
 def _read_csv(name: str, study: str, text: str) -> ForeignSource:
@@ -72,10 +85,16 @@ def _read_csv(name: str, study: str, text: str) -> ForeignSource:
     csv.field_size_limit(sys.maxsize)
     if given := _SEPARATOR.match(text):
         text = text[given.end() :]
+    text = _open_markdown(text)
     first = _FIRST_LINE.match(text.lstrip("\r\n"))
     names = _QUOTED.sub("", first[0] if first else "")
     delimiter = given[1] if given else max(_DELIMITERS, key=names.count)  # the most frequent one in the header
+    if not given and delimiter not in names and _has_blanks(text):
+        delimiter = " "
     (_, top), *lines = [*_split_lines(name, text, delimiter)] or [("", [])]
+    if delimiter == " " and not _are_even(top, [cells for _, cells in lines]):
+        mend = "write commas: to_csv(...) in pandas, write.csv(...) in R"
+        raise UserError(f"{name} has blanks between its cells, and not as many cells in each line", mend)
     header = _name_columns(name, top, [cells for _, cells in lines], delimiter)
     if len(header) < 2 or len(set(header)) < len(header):
         raise UserError(f"{name} has no header of distinct names", "name each column once in the first line")
@@ -86,12 +105,33 @@ def _read_csv(name: str, study: str, text: str) -> ForeignSource:
             mend = f"quote each cell that holds '{delimiter}'"
             raise UserError(f"{place} of {name} has {len(full)} cells for {len(header)} columns", mend)
         values = dict(zip(header, [*full, *[""] * (len(header) - len(full))], strict=True))
-        rows.append(ForeignRow(place, values, _find_name(values)))
+        rows.append(_make_row(place, values))
     decimal = "." if delimiter == "," else None
     if is_chart(header):
         rows, notes = read_chart(header, rows)
         return ForeignSource(study, rows, decimal=decimal, step=header[0], notes=notes)
     return ForeignSource(study, rows, decimal=decimal)
+
+
+def _open_markdown(text: str) -> str:
+    """A table in Markdown without its outer bars and its rule; other texts stay as they are."""
+    lines = text.split("\n")
+    if len(lines) < 2 or "|" not in lines[1] or not _RULE.fullmatch(lines[1].strip(BLANKS)):
+        return text
+    lines[1] = ""  # so that the numbers of the other lines stay
+    return "\n".join(_BAR.sub("|", line.strip(BLANKS)).removeprefix("|").removesuffix("|") for line in lines)
+
+
+def _has_blanks(text: str) -> bool:
+    """Whether every line that is not empty has blanks between its cells."""
+    lines = [line.split() for line in text.splitlines()]
+    return all(len(cells) > 1 for cells in lines if cells)
+
+
+def _are_even(top: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
+    """Whether all rows have as many cells as the header, or all have one more: the names that R and pandas write."""
+    more = {len(_drop_empty_end(cells)) - len(_drop_empty_end(top)) for cells in rows}
+    return more in ({0}, {1})
 
 
 def _name_columns(name: str, top: Sequence[str], rows: Sequence[Sequence[str]], delimiter: str) -> list[str]:
@@ -124,7 +164,8 @@ def _name_columns(name: str, top: Sequence[str], rows: Sequence[Sequence[str]], 
 
 def _split_lines(name: str, text: str, delimiter: str) -> Iterator[tuple[str, list[str]]]:
     """(where it is, its cells) of each line that is not empty. A quoted cell may hold line ends."""
-    lines = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    padded = delimiter == " "  # several blanks are one
+    lines = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=padded, strict=True)
     try:
         for cells in lines:
             if any(cell.strip(BLANKS) for cell in cells):

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from paribus.core.errors import UserError, suggest
 from paribus.integrations.column_kinds import AT, is_lower_better, split_words
-from paribus.integrations.numbers import fill, has_numbers, read_columns
+from paribus.integrations.numbers import fill, find_percents, has_numbers, read_columns
 from paribus.integrations.source import BLANKS, DONE, ForeignRow, ForeignSource
 from paribus.integrations.steps import (
     BEST,
@@ -105,7 +105,8 @@ def collect_runs(source: ForeignSource, options: JudgeOptions, study: str) -> Fo
     measured = [column for column in found if column in kept.columns]
     choice = read_choice(options.step, source, notes)
     numbers = read_columns(kept.rows, filter(None, (*measured, choice.column)), source, options.decimal, notes)
-    rows = [fill(row, numbers) for row in kept.rows]
+    percents = find_percents(kept.rows, {column: numbers[column] for column in measured}, notes)
+    rows = [fill(row, numbers, percents) for row in kept.rows]
     if options.group is not None:
         rows, measured = split_groups(rows, options.group, measured, source.name, notes)
     groups = _group_rows(replace(source, rows=rows), options, shared, notes)

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from paribus.core.errors import UserError
+from paribus.integrations.column_kinds import says_percent
 from paribus.integrations.source import BLANKS, ForeignRow, ForeignSource
 
 MARKS = (".", ",")
@@ -61,14 +62,47 @@ def read_columns(
     return known
 
 
-def fill(row: ForeignRow, known: Mapping[str, Mapping[str, float]]) -> ForeignRow:
-    """The row with numbers in these columns: also NaN and infinities. Another text stays; an empty cell is None."""
+def find_percents(
+    rows: Sequence[ForeignRow], known: Mapping[str, Mapping[str, float]], notes: list[str]
+) -> tuple[str, ...]:
+    """The columns of `known` ({column: {text: its number}}) whose names say that their numbers are percents.
+
+    A note names those that could be fractions. Raises UserError for a number above 100.
+    """
+    percents = tuple(filter(says_percent, known))
+    for column in percents:
+        plain = []
+        for row in rows:
+            cell = row.values.get(column)
+            number = read_cell(cell, known[column])
+            if number is None or not math.isfinite(number) or _has_sign(cell):
+                continue
+            if number > 100.0:
+                cause = f"{column} says percent, and {row.place} has {cell}"
+                raise UserError(cause, "correct the number, or rename the column if its numbers are no percents")
+            plain.append(number)
+        if plain and max(plain) <= 1.0:
+            notes.append(f"{column}: {max(plain):g} is read as {max(plain):g}%, as its name says.")
+    return percents
+
+
+def fill(row: ForeignRow, known: Mapping[str, Mapping[str, float]], percents: Collection[str] = ()) -> ForeignRow:
+    """The row with numbers in these columns: also NaN and infinities. Another text stays; an empty cell is None.
+
+    percents: the columns whose numbers are percents also without the sign: 0.88 becomes 0.0088.
+    """
     numbers: dict[str, float | str | None] = {}
     for name, texts in known.items():
         if name in row.values:
             number = read_cell(row.values[name], texts)
+            if number is not None and name in percents and not _has_sign(row.values[name]):
+                number /= 100.0
             numbers[name] = _keep_text(row.values[name]) if number is None else number
     return replace(row, values={**row.values, **numbers})
+
+
+def _has_sign(cell: object) -> bool:
+    return str(cell).strip(BLANKS).endswith("%")
 
 
 def _keep_text(cell: object) -> str | None:
@@ -198,7 +232,7 @@ def _require_one_unit(rows: Sequence[ForeignRow], column: str, texts: Mapping[st
         cell = row.values.get(column)
         number = read_cell(cell, texts)
         if number is not None and math.isfinite(number):
-            seen.setdefault(str(cell).strip(BLANKS).endswith("%"), (cell, row.place))
+            seen.setdefault(_has_sign(cell), (cell, row.place))
     if len(seen) == 2:
         (percent, there), (plain, elsewhere) = seen[True], seen[False]
         cause = f"{column} is written as {percent} ({there}) and as {plain} ({elsewhere})"

@@ -52,7 +52,7 @@ def _find_kind(path: Path) -> str:
     """The reader that a file or folder needs; empty for none."""
     if path.is_file():
         if find_suffix(path) == ".json":
-            return "table" if read_text(path).lstrip().startswith("[") else "lm-eval"
+            return "lm-eval" if '"results"' in read_text(path) else "table"
         return _ENDINGS.get(path.suffix, "table")
     found = next((kind for pattern, kind in _IN_FOLDERS.items() if any(path.rglob(pattern))), "")
     return found or ("lm-eval" if path.is_dir() and lm_eval.list_results(path) else "")

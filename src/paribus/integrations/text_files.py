@@ -10,6 +10,7 @@ from paribus.core.errors import UserError
 from paribus.core.text_files import decode
 
 PACKED = ".gz"
+_TABLES = (".parquet", ".feather", ".arrow", ".xlsx", ".xls", ".ods", ".pkl", ".pickle", ".h5", ".npz")
 
 
 def read_text(path: Path) -> str:
@@ -17,6 +18,9 @@ def read_text(path: Path) -> str:
 
     Raises UserError for a file that cannot be read, is damaged, or is in another encoding.
     """
+    if path.is_file() and path.suffix.lower() in _TABLES:
+        mend = f"write it as CSV: to_csv('{path.stem}.csv', index=False) in pandas, or export it as CSV"
+        raise UserError(f"{path} is not a text file", mend)
     try:
         content = path.read_bytes()
     except OSError as error:

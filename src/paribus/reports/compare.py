@@ -15,7 +15,7 @@ from paribus.integrations import lm_eval
 from paribus.integrations.column_kinds import AT
 from paribus.integrations.delimited import read as read_table
 from paribus.integrations.foreign_records import filter_rows, write_name
-from paribus.integrations.numbers import fill, has_numbers, read_columns
+from paribus.integrations.numbers import fill, find_percents, has_numbers, is_missing, read_columns
 from paribus.integrations.source import ForeignRow, ForeignSource
 from paribus.reports.compare_arms import ArmComparison, Scores, compare_arms
 from paribus.reports.tables.blocks import format_p
@@ -26,6 +26,10 @@ from paribus.runs.record import read_record
 from paribus.verdict.statistics import holm, is_number, mcnemar, mean_sd, rounded, summarize, t_test
 
 _KEYS = ("id", "doc_id", "example_id", "example", "index")
+_NOT_SCORES = {  # columns of numbers that say nothing about how good a model is
+    *_KEYS, "idx", "seed", "label", "labels", "pred", "preds", "prediction", "predictions", "predicted", "target",
+    "targets", "gold", "y_true", "y_pred",
+}  # fmt: skip
 _TEXTS = ("doc_hash", "target_hash")  # lm-eval's, of which each example has one
 _MEANING = (
     "n counts examples. The interval says how these two models differ on examples like these, not how two recipes "
@@ -128,7 +132,7 @@ def compare_runs(
     one, other = (next(iter(seeds.values())) for seeds in (ours, theirs))
     wanted = _choose_columns(first, second, one.columns, other.columns, metrics)
     rows = [_compare_column(column, one, other) for column in wanted]
-    notes = dict.fromkeys((*one.notes, *other.notes))
+    notes = dict.fromkeys((*one.notes, *other.notes, *_note_choice(wanted, metrics)))
     adjusted = holm([1.0 if row.p is None else row.p for row in rows])
     rows = [replace(row, p_holm=None if row.p is None else rounded(p)) for row, p in zip(rows, adjusted, strict=True)]
     return Comparison(first, second, tuple(rows), (*notes, *_note_unpaired(wanted, one, other), _MEANING))
@@ -146,7 +150,10 @@ def _choose_columns(
             mend = f"write {' or '.join(filtered)}" if filtered else suggest(column, shared)
             raise UserError(f"'{column}' has no numbers in both {first} and {second}", mend)
     if not wanted:
-        raise UserError(f"{first} and {second} have no column of numbers in common", "name the same columns in both")
+        raise UserError(
+            f"{first} and {second} have no column of numbers in common",
+            "name the same columns in both, or choose with --metric",
+        )
     return wanted
 
 
@@ -164,8 +171,16 @@ def _compare_seeds(
         column: tuple({seed: answers.columns[column] for seed, answers in arm.items()} for arm in (one, other))
         for column in wanted
     }
-    notes = tuple(dict.fromkeys(note for answers in every for note in answers.notes))
-    return compare_arms(first, second, cast("dict[str, tuple[Scores, Scores]]", scores), notes)
+    notes = dict.fromkeys(note for answers in every for note in answers.notes)
+    notes |= dict.fromkeys(_note_choice(wanted, metrics))
+    return compare_arms(first, second, cast("dict[str, tuple[Scores, Scores]]", scores), tuple(notes))
+
+
+def _note_choice(columns: Sequence[str], metrics: Sequence[str]) -> list[str]:
+    """Which columns share the error rate, if nobody chose them."""
+    if metrics or len(columns) < 2:
+        return []
+    return [f"Compared, since both have them: {', '.join(columns)}; --metric chooses, and fewer share the error rate."]
 
 
 def read_seeds(name: str, metrics: Sequence[str], options: FileOptions) -> dict[str, Answers]:
@@ -304,21 +319,28 @@ def _read_values(
     notes: list[str] = []
     wanted = [column for column in metrics if column in source.columns] or _find_measured(rows, key)
     known = read_columns(rows, dict.fromkeys(wanted), source, decimal, notes)
-    filled = {example: fill(row, known) for example, row in examples.items()}
+    percents = find_percents(rows, known, notes)
+    filled = {example: fill(row, known, percents) for example, row in examples.items()}
     columns = {}
     for column in known:
         numbers = {example: row.values.get(column) for example, row in filled.items()}
         if values := {example: number for example, number in numbers.items() if is_number(number)}:
             columns[column] = values
+            empty = [row.place for example, row in examples.items() if example not in values]
+            if empty:
+                more = f" and {len(empty) - 1} more" if len(empty) > 1 else ""
+                notes.append(f"{column} has no usable number in {empty[0]}{more} of {source.name}: left out.")
     return columns, notes
 
 
 def _find_measured(rows: Sequence[ForeignRow], key: str) -> list[str]:
-    """The metrics that lm-eval lists in each row, or the columns in which every cell is a number."""
+    """The metrics that lm-eval lists in each row, or the columns of scores in which every cell is a number or empty."""
     if listed := list(lm_eval.list_metrics(tuple(rows))):
         return listed
     columns = dict.fromkeys(column for row in rows for column in row.values if column != key)
-    return [column for column in columns if has_numbers([row.values.get(column) for row in rows])]
+    scores = [column for column in columns if column.lower() not in _NOT_SCORES]
+    cells = {column: [row.values.get(column) for row in rows] for column in scores}
+    return [column for column in scores if has_numbers([cell for cell in cells[column] if not is_missing(cell)])]
 
 
 def _compare_column(column: str, one: Answers, other: Answers) -> PairRow:
@@ -376,5 +398,6 @@ def _note_unpaired(columns: Sequence[str], one: Answers, other: Answers) -> list
         if alone and (one.numbered or other.numbered):
             cause = f"{one.name} and {other.name} have different numbers of examples of {column}"
             raise UserError(cause, "compare them on the same data")
-        notes += [f"{column}: {alone} examples are left out, since only one of the two has a number."] * bool(alone)
+        left = f"{alone} examples are" if alone > 1 else "1 example is"
+        notes += [f"{column}: {left} left out, since only one of the two has a number."] * bool(alone)
     return notes

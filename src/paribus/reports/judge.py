@@ -10,7 +10,15 @@ from functools import cached_property
 from itertools import product
 
 from paribus.core.errors import UserError, suggest
-from paribus.integrations.column_kinds import Kind, find_given, is_lower_better, is_share, list_names, read_kind
+from paribus.integrations.column_kinds import (
+    Kind,
+    find_given,
+    is_lower_better,
+    is_share,
+    list_names,
+    read_kind,
+    says_percent,
+)
 from paribus.integrations.foreign_records import ForeignRuns, JudgeOptions, collect_runs, name_arm
 from paribus.integrations.source import ForeignSource
 from paribus.reports.tables.build import build_table
@@ -110,7 +118,8 @@ def _describe_columns(runs: ForeignRuns, source: ForeignSource, options: JudgeOp
 
 
 def _describe(column: str, lower: bool, values: Sequence[float]) -> Metric:
-    points = read_kind(column) is not Kind.LOSS and all(0.0 <= value <= 1.0 for value in values)
+    share = read_kind(column) is not Kind.LOSS and all(0.0 <= value <= 1.0 for value in values)
+    points = share or says_percent(column)
     spread = (max(values) - min(values)) * (100.0 if points else 1.0) if values else 0.0
     digits = _DIGITS - 1 - math.floor(math.log10(spread)) if spread else _DIGITS
     return Metric(column, lower, points, min(max(digits, int(points)), 6), foreign=True)
@@ -127,7 +136,7 @@ def _require_one_unit(runs: ForeignRuns, columns: Mapping[str, Metric]) -> None:
         arms: dict[str, list[float]] = {}
         for record in runs.records if kind is not Kind.LOSS else ():
             if is_number(value := record.metrics.get(column)):
-                arms.setdefault(record.arm, []).append(value)
+                arms.setdefault(record.arm, []).append(value * 100.0 if says_percent(column) else value)
         fractions = {arm: max(values) for arm, values in arms.items() if min(values) >= 0.0 and max(values) <= 1.0}
         percents = {arm: min(values) for arm, values in arms.items() if min(values) > _NO_SCORE}
         for (arm, share), (other, percent) in product(fractions.items(), percents.items()):

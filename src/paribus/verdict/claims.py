@@ -60,6 +60,9 @@ _COARSE = 0.1  # a margin without unit that is this large on an accuracy is mean
 _NO_COMMA = re.compile(r"[^\s,]\s+margin\s+[\d.+-]")
 _LEVEL = re.compile(r"p\s*<\s*((?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)")
 _MARGIN = re.compile(r"margin\s+([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)(?:\s+(points?|nats?))?(?:\s+on\s+(.+))?")
+_IN_PERCENT = re.compile(
+    r"margin\s+([+-]?(?:\d+\.?\d*|\.\d+))\s*(?:%|per\s?cents?|percentage points?|pp|pts?)((?:\s+on\s+.+)?)"
+)
 
 
 class Sentence(NamedTuple):
@@ -149,7 +152,7 @@ def parse(text: str, arms: Sequence[str], columns: Sequence[str], carrying: Sequ
     for arm in dict.fromkeys(name for pair in pairs for name in (pair.arm, pair.versus)):
         if arm not in arms:
             raise UserError(f"claim '{text}' names the unknown arm '{arm}'", suggest(arm, arms))
-    margins = tuple(_margin(tail, text, columns) for tail in tails)
+    margins = tuple(_margin(tail, text, columns, "by" if by else "margin") for tail in tails)
     claim = Claim(text, pairs, _columns(named, text, columns), margins, level=level)
     about = tuple(columns if carrying is None else carrying)
     if not named:
@@ -212,14 +215,19 @@ def _level(tails: Sequence[str], text: str) -> tuple[float, list[str]]:
     return float(match[1]), [tail for tail in tails if tail not in levels]
 
 
-def _margin(tail: str, text: str, columns: Sequence[str]) -> Margin:
+def _margin(tail: str, text: str, columns: Sequence[str], word: str) -> Margin:
+    """word: `by` or `margin`, which the claim has in front of the size."""
     match = _MARGIN.fullmatch(tail)
+    said = tail.replace("margin", word, 1)
     if match is None or not is_number(size := float(match[1])):
-        raise UserError(
-            f"claim '{text}' has '{tail}', which cannot be read", "write margin 0.5 points, or margin 0.02 on mlm_loss"
-        )
+        mend = f"write {word} 0.5 points, or {word} 0.02 on mlm_loss"
+        if word == "by":
+            mend = "write A > B by 0.5 points, or A > B by 0.02 on mlm_loss"
+        if percent := _IN_PERCENT.fullmatch(tail):
+            mend = f"write {word} {float(percent[1]):g} points{percent[2]}"
+        raise UserError(f"claim '{text}' has '{said}', which cannot be read", mend)
     if size <= 0.0:
-        raise UserError(f"claim '{text}' has '{tail}', which is not positive", "leave it out for a margin of zero")
+        raise UserError(f"claim '{text}' has '{said}', which is not positive", "leave it out for a margin of zero")
     unit = {"p": "points", "n": "nats"}.get((match[2] or " ")[0], "")
     margin = Margin(size, unit, _columns(match[3] or "", text, columns))
     for column in margin.columns or ():
@@ -228,16 +236,17 @@ def _margin(tail: str, text: str, columns: Sequence[str]) -> Margin:
                 f"claim '{text}' gives points for {column}", "points are for accuracies; leave the unit out"
             )
         if margin.unit == "nats" and in_points(column):
-            raise UserError(f"claim '{text}' gives nats for {column}", _say_points(column))
+            raise UserError(f"claim '{text}' gives nats for {column}", _say_points(column, word))
     return margin
 
 
-def _say_points(column: str) -> str:
-    return f"{column} is in points: write margin 0.5 points"
+def _say_points(column: str, word: str) -> str:
+    return f"{column} is in points: write {word} 0.5 points"
 
 
 def _check_margins(claim: Claim, carrying: Sequence[str]) -> None:
     about = tuple(carrying) if claim.columns is None else claim.columns
+    word = "by" if any(pair.relation == "> by" for pair in claim.pairs) else "margin"
     if any(not margin.unit and margin.columns is None for margin in claim.margins) and len(about) > 1:
         raise UserError(f"claim '{claim.text}' has a margin without unit", "say points, nats, or on which column")
     for margin in claim.margins:
@@ -245,14 +254,14 @@ def _check_margins(claim: Claim, carrying: Sequence[str]) -> None:
             cause = f"claim '{claim.text}' has a margin in {margin.unit or 'no unit'} that fits none of its columns"
             accuracy = next(filter(in_points, about), None)
             without = "write it without a unit for a column in a unit of its own"
-            raise UserError(cause, _say_points(accuracy) if accuracy else without)
+            raise UserError(cause, _say_points(accuracy, word) if accuracy else without)
     for column in about:
         fitting = [margin for margin in claim.margins if margin.fits(column)]
         coarse = [margin.size for margin in fitting if not margin.unit and margin.size >= _COARSE]
         if coarse and in_points(column):  # such as 0.5 on accuracies between 0 and 1
-            written, points = f"margin {coarse[0]:g}", f"{100 * coarse[0]:g} points"
-            cause = f"the {written} on {column}, whose values lie between 0 and 1, is {points}"
-            raise UserError(cause, f"write `{written} points`, or the margin as a fraction")
+            written, points = f"{word} {coarse[0]:g}", f"{100 * coarse[0]:g} points"
+            cause = f"the margin {coarse[0]:g} on {column}, whose values lie between 0 and 1, is {points}"
+            raise UserError(cause, f"write `{written} points`, or a fraction")
         named = [margin.columns is not None for margin in fitting]
         if len(set(named)) < len(named):
             raise UserError(f"claim '{claim.text}' has two margins on {column}", "keep one of them")
