@@ -260,7 +260,7 @@ def test_tagged_words_are_proposed_and_shown(here: Path, quick: None, capsys: py
     assert load("books_ner").columns == ("mlm_loss", "ner/f1")
     nested = "".join(f"Uni\tB-ORG\tO\nBonn{n}\tI-ORG\tB-LOC\n\n" for n in range(40))
     write_text(here / "nested.conll", nested)
-    with pytest.raises(UserError, match=r"2: B-ORG, I-ORG; 3: B-LOC, O\): name .* by number, such as columns=1,2"):
+    with pytest.raises(UserError, match=r"2: B-ORG, I-ORG; 3: B-LOC, O\): name .* by number, such as columns=1,3"):
         guess_task("nested.conll")
     assert guess_task("nested.conll", ("1", "3")).classes == ("O", "B-LOC")
 
@@ -321,6 +321,8 @@ def test_minus_one_is_no_label_if_the_evaluation_lacks_it(here: Path) -> None:
     [
         ("two.csv", "text,label\ngood,1\nbad,0\n", "two.csv has 2 labeled examples, too few to hold some out"),
         ("prose.txt", "".join(f"Word{n} of prose\n" for n in range(9)), "9 different first words in 9 lines"),
+        ("tags.txt", "\nAnna\tB-PER\nran\tO\n" * 9, r"a word and its tags .*: rename it: mv .*tags\.txt .*tags\.conll"),
+        ("docs.txt", "-DOCSTART- -X- O O\n\n" + "ran VB I-VP x\n" * 9, r"rename it: mv .*docs\.txt .*docs\.conll"),
         ("a.csv", "text,label\n" + "".join(f"t{n},{n / 4}\n" for n in range(9)), "holds numbers such as 0.25, not"),
         ("a.csv", "text,label\n" + "t,1\nu,1.0\nv,2\nw,2.0\n" * 9, "spells a label in two ways, among 1, 1.0, 2"),
         ("none.conll", "\n\n", "none.conll has no examples"),
