@@ -130,9 +130,8 @@ def _read_file(
     if suffix in LABELED_LINES:
         if looks_like_conll(text):
             cause = f"{where} has a word and its tags in each line (CoNLL), not a label and a text"
-            raise UserError(
-                cause, f"rename it: mv {shlex.quote(str(file))} {shlex.quote(str(file.with_suffix('.conll')))}"
-            )
+            names = shlex.join([str(file), str(file.with_suffix(".conll"))])
+            raise UserError(cause, f"rename it: mv {names}")
         return _read_labeled_lines(text)
     return read_delimited(text, strings, wanted, numbered, suffix == "tsv", where)
 
