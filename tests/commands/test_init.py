@@ -185,7 +185,7 @@ def test_columns_and_classes_are_told_from_the_files(here: Path) -> None:
         ("train.jsonl", "", "mine has no examples: give a file with a line for each"),
         (
             "train.csv",
-            "text;label\na;b\n",
+            "prose;kind\na, b;c\n",
             "mine separates its columns by ';': add columns=TEXT,LABEL",
         ),
         ("train.csv", "", r"--task: mine/train\.csv is not a readable csv file"),
@@ -260,7 +260,7 @@ def test_tagged_words_are_proposed_and_shown(here: Path, quick: None, capsys: py
     assert load("books_ner").columns == ("mlm_loss", "ner/f1")
     nested = "".join(f"Uni\tB-ORG\tO\nBonn{n}\tI-ORG\tB-LOC\n\n" for n in range(40))
     write_text(here / "nested.conll", nested)
-    with pytest.raises(UserError, match=r"2: B-ORG, I-ORG; 3: B-LOC, O\): name .* by number, such as columns=1,2"):
+    with pytest.raises(UserError, match=r"2: B-ORG, I-ORG; 3: B-LOC, O\): name .* by number, such as columns=1,3"):
         guess_task("nested.conll")
     assert guess_task("nested.conll", ("1", "3")).classes == ("O", "B-LOC")
 
@@ -295,6 +295,31 @@ def test_the_reading_of_a_file_is_proposed_and_said(
     assert {split: len(rows) for split, rows in task.read("train", "validation").items()} == found.examples
 
 
+def test_the_usual_names_tell_the_delimiter(here: Path) -> None:
+    rows = "".join(f'{n};"one, or {n}; so";{"ab"[n % 2]}\n' for n in range(40))
+    found = guess_task(write_text(here / "semicolons.csv", "id;Sentence;stars\n" + rows))
+    assert (found.columns, found.classes) == ({"text": "Sentence", "label": "stars"}, ("a", "b"))
+    rows = "".join(f"t,{n};a;b\n" for n in range(40))
+    with pytest.raises(UserError, match="has the columns text, label if cells are separated by commas and by semi"):
+        guess_task(write_text(here / "both.csv", "x;,text,label,;text;label\n" + rows))
+
+
+def test_spellings_that_a_task_takes_as_one_class_are_one(here: Path) -> None:
+    for split, labels in (("train", ("\u00e9t\u00e9", " hiver")), ("dev", ("e\u0301te\u0301", "hiver "))):
+        write_text(here / f"mine/{split}.csv", "text,label\n" + "".join(f"t {n},{labels[n % 2]}\n" for n in range(20)))
+        tags = "".join(f"Anna{n}\tB-{labels[0]}\nran\tO\n\n" for n in range(20))
+        write_text(here / f"tagged/{split}.conll", tags)
+    found = guess_task("mine")
+    assert (found.classes, found.examples) == (("hiver", "\u00e9t\u00e9"), {"train": 20, "validation": 20})
+    assert guess_task("tagged").classes == ("O", "B-\u00e9t\u00e9")
+    for name in ("mine", "tagged"):
+        with write_files(InitRequest(name, "books", name, guess_task(name), "masking.rate=0.15,0.4")):
+            task = build(compose([f"task={name}"]).tasks[name])
+        assert {split: len(rows) for split, rows in task.read("train", "validation").items()} == {
+            "train": 20, "validation": 20
+        }  # fmt: skip
+
+
 def test_the_only_other_file_is_the_one_to_evaluate_on(here: Path) -> None:
     for name in ("train_5500", "TREC_10"):
         write_text(here / f"raw/{name}.label", "\n".join(LINES))
@@ -321,6 +346,8 @@ def test_minus_one_is_no_label_if_the_evaluation_lacks_it(here: Path) -> None:
     [
         ("two.csv", "text,label\ngood,1\nbad,0\n", "two.csv has 2 labeled examples, too few to hold some out"),
         ("prose.txt", "".join(f"Word{n} of prose\n" for n in range(9)), "9 different first words in 9 lines"),
+        ("tags.txt", "\nAnna\tB-PER\nran\tO\n" * 9, r"a word and its tags .*: rename it: mv .*tags\.txt .*tags\.conll"),
+        ("docs.txt", "-DOCSTART- -X- O O\n\n" + "ran VB I-VP x\n" * 9, r"rename it: mv .*docs\.txt .*docs\.conll"),
         ("a.csv", "text,label\n" + "".join(f"t{n},{n / 4}\n" for n in range(9)), "holds numbers such as 0.25, not"),
         ("a.csv", "text,label\n" + "t,1\nu,1.0\nv,2\nw,2.0\n" * 9, "spells a label in two ways, among 1, 1.0, 2"),
         ("none.conll", "\n\n", "none.conll has no examples"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import re
 import subprocess
 import sys
 import unicodedata
@@ -290,6 +291,19 @@ def test_rare_characters_have_no_entries(kind: str, tmp_path: Path) -> None:
     han = [piece for piece in tokenizer.backend.get_vocab() if words.HAN.search(piece)]
     assert len(han) < 10
     assert tokenizer.encode(["\u4eff"])[0][0].tolist()[-1] == tokenizer.vocabulary.unk
+
+
+@pytest.mark.parametrize("kind", ["wordpiece", "unigram"])
+def test_a_text_whose_words_are_characters_fills_its_vocabulary(kind: str, tmp_path: Path) -> None:
+    texts = ["".join(chr(0x4E00 + number * step % 300) for number in range(300)) for step in (1, 7, 11)]
+    assert KINDS[kind](200).build(texts, tmp_path / "half").vocabulary.size == 200
+    with pytest.raises(UserError, match=r"gives (\d+): .* tokenizer\.alphabet=300 with .*vocab_size=(\d+)$") as caught:
+        KINDS[kind](2000, alphabet=100).build(texts, tmp_path / "no")
+    size, larger = re.findall(r"gives (\d+): .* tokenizer\.vocab_size=(\d+)$", str(caught.value))[0]
+    assert KINDS[kind](int(size), alphabet=100).build(texts, tmp_path / "less").vocabulary.size == int(size)
+    assert KINDS[kind](int(larger), alphabet=300).build(texts, tmp_path / "more").vocabulary.size == int(larger)
+    with pytest.raises(UserError, match=r"or raise tokenizer\.alphabet=300$"):
+        KINDS[kind](200, alphabet=100).build(texts, tmp_path / "no")
 
 
 @pytest.fixture(scope="module")

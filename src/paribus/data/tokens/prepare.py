@@ -205,8 +205,8 @@ def prepare(
             "the train and the validation text of the corpus are the same", "give other text to one of them"
         )
     if (lost := stores["train"].lost) > NOTICED:
-        where = "such as marks and unknown characters; see what it reads with `paribus show`"
-        say(f"the tokenizer loses {100 * lost:.1f}% of the letters of the text, {where}")
+        where = "such as marks and unknown characters: raise tokenizer.alphabet, or choose tokenizer=bpe"
+        say(f"the tokenizer loses {100 * lost:.1f}% of the letters of the text, {where}; `paribus show` shows it")
     data = Data(stores, plan.tokenizer_folder, {**plan.plain, "tokens": counts})
     if annotator is not None:
         for split in ("train", "validation"):

@@ -11,7 +11,7 @@ import re
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -72,12 +72,15 @@ class Trained(ABC):
 
         Raises UserError if the text is too small for the vocabulary.
         """
-        backend = self._train([readable(text) for text in texts])
-        if (size := backend.get_vocab_size()) != self.vocab_size:
-            raise UserError(
-                f"tokenizer.vocab_size={self.vocab_size} is larger than the text can give",
-                f"this training text gives {size}: use tokenizer.vocab_size={size} or less, or more text",
-            )
+        paragraphs = [readable(text) for text in texts]
+        backend = self._train(paragraphs)
+        if backend.get_vocab_size() != self.vocab_size:
+            size = self._find_size(paragraphs, backend)
+            cause = f"tokenizer.vocab_size={self.vocab_size} is larger than the text can give"
+            if size < self._smallest():
+                raise UserError(cause, "use more text")
+            mend = f"use tokenizer.vocab_size={size} or less, or more text"
+            raise UserError(cause, f"this training text gives {size}: {mend}{self._advise_alphabet(paragraphs, size)}")
         tokenizer = assemble(backend, self.roles, self.sentinels, self.kind, self.delimiters)
         tokenizer.save(folder)
         return tokenizer
@@ -85,37 +88,105 @@ class Trained(ABC):
     def _smallest(self) -> int:
         return len(self.roles) + 2
 
+    def _find_size(self, texts: Texts, backend: Backend) -> int:
+        """The size of a vocabulary that the text does give if asked for it, given the one that fell short.
+
+        A smaller vocabulary keeps other characters, so that its size is known only after training.
+        """
+        size = self.vocab_size
+        while (given := backend.get_vocab_size()) != size:
+            size = given
+            if size < self._smallest():
+                break
+            backend = replace(self, vocab_size=size)._train(texts)
+        return size
+
+    def _advise_alphabet(self, texts: Texts, size: int) -> str:
+        """What else to type if a larger alphabet would give a larger vocabulary than `size`."""
+        return ""
+
     @abstractmethod
     def _train(self, texts: Texts) -> Backend:
         """The trained model with its normalizer, pre-tokenizer and decoder."""
 
 
 @dataclass(frozen=True)
-class WordPiece(Trained):
+class WithAlphabet(Trained):
+    """What the tokenizers share whose pieces are made of characters.
+
+    alphabet: how many characters are kept, the most frequent first; others are unknown. They are at most half of the
+    vocabulary, unless the text cannot fill it otherwise, such as a Chinese text, whose words are single characters.
+    """
+
+    alphabet: int = 1000
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.alphabet < 1:
+            raise UserError(f"tokenizer.alphabet={self.alphabet} is out of range", "give a number above 0")
+
+    def _half(self) -> int:
+        """The number of characters that are kept at first."""
+        return min(self.alphabet, (self.vocab_size - len(self.roles)) // 2)
+
+    @abstractmethod
+    def _rank(self, texts: Texts) -> list[str]:
+        """All characters of the text as the model sees it, white space aside; the most frequent first."""
+
+    def _advise_alphabet(self, texts: Texts, size: int) -> str:
+        characters = len(self._rank(texts))
+        if characters <= self.alphabet:
+            return ""
+        larger = replace(self, alphabet=characters)
+        most = larger._find_size(texts, larger._train(texts))
+        if most == self.vocab_size:
+            return f", or raise tokenizer.alphabet={characters}"
+        if most > size:
+            return f", or raise tokenizer.alphabet={characters} with tokenizer.vocab_size={most}"
+        return ""
+
+
+@dataclass(frozen=True)
+class WordPiece(WithAlphabet):
     """BERT's tokenizer (arXiv 1810.04805): pieces that continue a word are marked, merged by frequency as in BPE.
 
     Args:
         lowercase: as BERT's uncased models: letters are small and have no accents. If the text has letters of other
             scripts with marks, only Latin and Greek letters lose theirs: BERT's rule would turn Hindi vowels into
             nothing, and й into и.
-        alphabet: how many characters are kept, the most frequent first, at most half of the vocabulary; others are
-            [UNK].
     """
 
     lowercase: bool = True
-    alphabet: int = 1000
 
     kind = "wordpiece"
     roles = {"pad": "[PAD]", "unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"}  # noqa: RUF012
 
     def _train(self, texts: Texts) -> Backend:
         specials = list(self.roles.values())
-        keep_marks = self.lowercase and any(count_letters(text)[1] for text in texts if not text.isascii())
-        characters = most_frequent(self._empty({}, keep_marks), texts, limit_alphabet(self.alphabet, self))
-        pieces = self._fit(texts, specials, characters, 0, keep_marks)
-        tails = sorted(token for token in pieces if token.startswith("##"))
-        vocabulary = self._fit(texts, specials + tails, characters, self.vocab_size, keep_marks)
-        return self._empty(vocabulary, keep_marks)
+        keep_marks = self._keeps_marks(texts)
+        ranked = self._rank(texts)[: self.alphabet]
+        pieces = self._fit(texts, specials, ranked, 0, keep_marks)
+        tails = {character: f"##{character}" for character in ranked if f"##{character}" in pieces}
+        kept = ranked[: self._half()]
+        while True:
+            continuing = sorted(tails[character] for character in kept if character in tails)
+            vocabulary = self._fit(texts, specials + continuing, kept, self.vocab_size, keep_marks)
+            room, already = self.vocab_size - len(vocabulary), set(kept)
+            further = []
+            for character in ranked:
+                entries = 2 if character in tails else 1
+                if character not in already and entries <= room:
+                    further.append(character)
+                    room -= entries
+            if not further:
+                return self._empty(vocabulary, keep_marks)
+            kept += further
+
+    def _keeps_marks(self, texts: Texts) -> bool:
+        return self.lowercase and any(count_letters(text)[1] for text in texts if not text.isascii())
+
+    def _rank(self, texts: Texts) -> list[str]:
+        return rank_characters(self._empty({}, self._keeps_marks(texts)), texts)
 
     def _empty(self, vocabulary: dict[str, int], keep_marks: bool) -> Backend:
         from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers
@@ -183,22 +254,29 @@ class BPE(Trained):
 
 
 @dataclass(frozen=True)
-class Unigram(Trained):
-    """SentencePiece's unigram language model (arXiv 1804.10959), as in T5 and XLNet.
-
-    alphabet: how many characters are kept, the most frequent first, at most half of the vocabulary; others are <unk>.
-    """
-
-    alphabet: int = 1000
+class Unigram(WithAlphabet):
+    """SentencePiece's unigram language model (arXiv 1804.10959), as in T5 and XLNet."""
 
     kind = "unigram"
     roles = {"pad": "<pad>", "sep": "</s>", "unk": "<unk>", "cls": "<s>", "mask": "<mask>"}  # noqa: RUF012
 
     def _train(self, texts: Texts) -> Backend:
+        ranked = self._rank(texts)[: self.alphabet]
+        kept = self._half()
+        while True:
+            backend = self._fit(texts, set(ranked[:kept]))
+            missing = self.vocab_size - backend.get_vocab_size()
+            if missing <= 0 or kept >= len(ranked):
+                return backend
+            kept += missing
+
+    def _rank(self, texts: Texts) -> list[str]:
+        return rank_characters(self._empty([]), texts)
+
+    def _fit(self, texts: Texts, characters: set[str]) -> Backend:
         from tokenizers.trainers import UnigramTrainer
 
         backend = self._empty([])
-        characters = set(most_frequent(backend, texts, limit_alphabet(self.alphabet, self)))
         trainer = UnigramTrainer(
             vocab_size=self.vocab_size + max(64, self.vocab_size // 50),
             special_tokens=list(self.roles.values()),
@@ -224,24 +302,13 @@ class Unigram(Trained):
         return backend
 
 
-def limit_alphabet(alphabet: int, trained: Trained) -> int:
-    """The number of characters that a vocabulary may spend pieces on.
-
-    Raises UserError for an alphabet below 1.
-    """
-    if alphabet < 1:
-        raise UserError(f"tokenizer.alphabet={alphabet} is out of range", "give a number above 0")
-    return min(alphabet, (trained.vocab_size - len(trained.roles)) // 2)
-
-
-def most_frequent(backend: Backend, texts: Texts, count: int) -> list[str]:
-    """The most frequent characters of the normalized text, white space aside; of equals the lower code point."""
+def rank_characters(backend: Backend, texts: Texts) -> list[str]:
+    """The characters of the normalized text, white space aside, the most frequent first; of equals the lower one."""
     assert backend.normalizer is not None
     counts: Counter[str] = Counter()
     for text in texts:
         counts.update(backend.normalizer.normalize_str(text))
-    ranked = sorted((character for character in counts if not character.isspace()), key=lambda c: (-counts[c], c))
-    return ranked[:count]
+    return sorted((character for character in counts if not character.isspace()), key=lambda c: (-counts[c], c))
 
 
 def _blank_others(characters: set[str], text: str) -> str:

@@ -67,6 +67,15 @@ def read_conll(text: str, wanted: Sequence[str], where: str, classes: Sequence[s
     return pa.table({**columns, **named})
 
 
+def looks_like_conll(text: str) -> bool:
+    """Whether a text has document marks, or a span tag such as O or B-PER at the end of most of its lines."""
+    lines = [line for number, row in enumerate(split_lines(text), 1) if any((line := _split_line(number, row)).fields)]
+    if any(line.fields[0] == DOCUMENT for line in lines):
+        return True
+    tagged = [line for line in lines if len(line.fields) > 1 and _SPAN_TAG.fullmatch(line.fields[-1])]
+    return 2 * len(tagged) > len(lines)
+
+
 def split_sentences(text: str) -> list[list[Line]]:
     """The lines of each sentence, without document marks and comments."""
     lines = [_split_line(number, line) for number, line in enumerate(split_lines(text), 1)]
@@ -151,7 +160,7 @@ def _find_words_and_tags(
     if len(candidates) > 1:
         shown = "; ".join(f"{name}: {', '.join(sorted(values[name])[:3])}" for name in candidates)
         cause = f"{file} has several columns that may be the tags ({shown})"
-        raise UserError(cause, _ask(words, candidates[0], file))
+        raise UserError(cause, _ask(words, candidates[-1], file))
     return words, candidates[0]
 
 

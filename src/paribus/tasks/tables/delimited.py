@@ -54,16 +54,18 @@ def find_delimiter(text: str, wanted: Sequence[str], where: str) -> str:
 
     Raises UserError, whose message begins with `where`, if two delimiters do.
     """
-    fitting = []
-    for delimiter in DELIMITERS:
-        header = next(filter(None, _read_rows(text, delimiter, strict=False)), [])
-        if len(header) > 1 and set(wanted) <= set(header):
-            fitting.append(delimiter)
+    headers = read_headers(text)
+    fitting = [mark for mark, header in headers.items() if len(header) > 1 and set(wanted) <= set(header)]
     if wanted and len(fitting) > 1:
         ways = " and by ".join(DELIMITERS[delimiter] for delimiter in fitting)
         raise UserError(f"{where} has the columns {', '.join(wanted)} if cells are separated by {ways}",
                         "rename the columns so that no name holds a delimiter")  # fmt: skip
     return fitting[0] if wanted and fitting else ","
+
+
+def read_headers(text: str) -> dict[str, list[str]]:
+    """{delimiter: the cells of the header if it separates them}."""
+    return {mark: next(filter(None, _read_rows(text, mark, strict=False)), []) for mark in DELIMITERS}
 
 
 def encloses_cells(text: str, numbered: bool, where: str) -> bool:

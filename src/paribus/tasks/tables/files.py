@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from paribus.core.errors import UserError
 from paribus.core.text_files import decode, split_lines
-from paribus.tasks.tables.conll import read_conll
+from paribus.tasks.tables.conll import looks_like_conll, read_conll
 from paribus.tasks.tables.delimited import read_delimited
 from paribus.tasks.tables.json_files import read_json, read_json_lines
 
@@ -127,6 +128,10 @@ def _read_file(
     if suffix == "conll":
         return read_conll(text, wanted, where, classes)
     if suffix in LABELED_LINES:
+        if looks_like_conll(text):
+            cause = f"{where} has a word and its tags in each line (CoNLL), not a label and a text"
+            names = shlex.join([str(file), str(file.with_suffix(".conll"))])
+            raise UserError(cause, f"rename it: mv {names}")
         return _read_labeled_lines(text)
     return read_delimited(text, strings, wanted, numbered, suffix == "tsv", where)
 

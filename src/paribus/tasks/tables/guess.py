@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from paribus.core.errors import UserError
+from paribus.core.text_files import decode
 from paribus.tasks.metrics import is_bio
+from paribus.tasks.tables.delimited import read_headers
 from paribus.tasks.tables.files import LABELED_LINES, SUFFIXES, class_names, find_files, read_files
-from paribus.tasks.tables.labels import Classes, comparable, read_number, spell
+from paribus.tasks.tables.labels import Classes, comparable, normalize_label, read_number, spell
 from paribus.tasks.tables.table import LabelTable, TagTable, is_held_out
 
 if TYPE_CHECKING:
@@ -169,23 +171,20 @@ def _name_columns(
     suffix = files[0].suffix[1:]
     if suffix == "conll":
         return _name_tag_columns(path, given)
-    table = read_files(files, (), OPTION, given or ())
+    wanted = given or (_find_header(files[0], path) if suffix == "csv" else ())
+    table = read_files(files, (), OPTION, wanted)
     names = table.column_names
     if not table.num_rows and not names:
         raise UserError(f"{path} has no examples", "give a file with a line for each")
-    if len(names) == 1 and (mark := next((mark for mark in ";|\t" if mark in names[0]), None)):
-        shown = "tabs" if mark == "\t" else f"'{mark}'"
-        mend = "add columns=TEXT,LABEL, or save it with commas or with tabs as .tsv"
-        raise UserError(f"{path} separates its columns by {shown}", mend)
+    if len(names) == 1:
+        _check_separator(names[0], path)
     if given is not None:
         return *_name_given(table, path, given, suffix in ("csv", "tsv")), ()
     lower = {name.lower(): name for name in names}
     words, tags = (next((name for name in known if name in lower), None) for known in (WORDS, TAGS))
     if words and tags and all(table.schema.field(lower[name]).type.num_fields for name in (words, tags)):
         return {"words": lower[words], "tags": lower[tags]}, True, ()
-    pair = next((pair for pair in PAIRS if lower.keys() >= set(pair)), None)
-    text = pair[0] if pair else next((name for name in TEXTS if name in lower), None)
-    label = next((name for name in LABELS if name in lower), None)
+    pair, text, label = _find_usual(lower)
     if text is not None and label is not None:
         read: tuple[str, ...] = ()
         if suffix in LABELED_LINES:
@@ -202,6 +201,44 @@ def _name_columns(
     if suffix in ("csv", "tsv"):
         mend += ", or by number (columns=2,1) if its first line is an example"
     raise UserError(cause, mend)
+
+
+def _find_usual(lower: Mapping[str, str]) -> tuple[tuple[str, str] | None, str | None, str | None]:
+    """(the usual names of a pair of texts, of its first text or a single one, of a label) among names in small letters.
+
+    None for what is not there.
+    """
+    pair = next((pair for pair in PAIRS if lower.keys() >= set(pair)), None)
+    text = pair[0] if pair else next((name for name in TEXTS if name in lower), None)
+    return pair, text, next((name for name in LABELS if name in lower), None)
+
+
+def _find_header(file: Path, path: str) -> tuple[str, ...]:
+    """The usual names of a text and a label in the header of a CSV file, which tell its delimiter, as in the reading of
+    a task; none if the header has no such names.
+
+    Raises UserError for a header without them that has one cell if commas separate it, but more otherwise.
+    """
+    try:
+        headers = read_headers(decode(file.read_bytes()))
+    except UnicodeDecodeError:
+        return ()  # the reading of the file says so
+    for header in headers.values():
+        lower = {name.lower(): name for name in header}
+        _, text, label = _find_usual(lower)
+        if text is not None and label is not None:
+            return lower[text], lower[label]
+    if len(headers[","]) == 1:
+        _check_separator(headers[","][0], path)
+    return ()
+
+
+def _check_separator(header: str, path: str) -> None:
+    """Raises UserError for a header of one cell that another delimiter separates."""
+    if mark := next((mark for mark in ";|\t" if mark in header), None):
+        shown = "tabs" if mark == "\t" else f"'{mark}'"
+        mend = "add columns=TEXT,LABEL, or save it with commas or with tabs as .tsv"
+        raise UserError(f"{path} separates its columns by {shown}", mend)
 
 
 def _name_tag_columns(path: str, given: Sequence[str] | None) -> tuple[Columns, bool, tuple[str, ...]]:
@@ -260,6 +297,7 @@ def _list_tags(tables: Mapping[str, pa.Table], column: str, path: str) -> tuple[
     if not all(isinstance(tag, str) for tag in found):
         raise UserError(f"{path}: the column {column} holds numbers of tags without their names",
                         "write the tags as texts, such as O, B-PER, I-PER")  # fmt: skip
+    found = set(map(normalize_label, found))
     if not 2 <= len(found) <= MOST:
         raise UserError(f"{path}: the column {column} has {len(found)} different tags", "give a column of tags")
     return tuple(sorted(found, key=lambda tag: (tag != "O", tag.partition("-")[2], tag)))
@@ -316,8 +354,8 @@ def _decide_minus(cells: Mapping[str, Sequence[Any]], column: str, held_out: boo
 
 
 def _spell_labels(values: Sequence[Any], minus: bool) -> list[str]:
-    """The labels of a column as texts, -1 among them if it is a class."""
-    return [spell(cell.value) for cell in Classes((MINUS,) if minus else ()).find_labeled(values)]
+    """The labels of a column as texts, -1 among them if it is a class; those that a task takes as one are equal."""
+    return [normalize_label(spell(cell.value)) for cell in Classes((MINUS,) if minus else ()).find_labeled(values)]
 
 
 def _require_examples(counts: Mapping[str, int], path: str, held_out: bool) -> None:

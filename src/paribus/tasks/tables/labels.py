@@ -155,11 +155,16 @@ def _is_empty(value: object) -> bool:
     return value is None or value != value or (isinstance(value, str | bytes) and not value.strip())
 
 
+def normalize_label(text: str) -> str:
+    """The text without blanks around it, its letters composed (NFC)."""
+    return unicodedata.normalize("NFC", text).strip()
+
+
 def comparable(text: str) -> object:
     """What is the same for two texts that differ only in how a number or a boolean is written, in blanks around them
     and in the composition of letters.
     """
-    text = unicodedata.normalize("NFC", text).strip()
+    text = normalize_label(text)
     number = read_number(text)
     if number is not None:
         return number
