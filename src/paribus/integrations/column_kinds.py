@@ -34,7 +34,7 @@ _KINDS = re.compile(
     r"|cross entropy|b?ce|xent|(?:squared?|absolute|percentage) (?:log )?error|r?mse|n?rmse|s?mape|mae|bits|bp[bcd]|kl"
     r"|brier|fid|lpips|distance|regret|cost|forgetting|latency|(?:run|wall)?time|duration"
     r"|(?<!per )(?:seconds|minutes|hours|days|energy|memory|joules)|(?<!per )(?:ms|kwh)(?= per|$)"
-    r"|(?<!per )[gm]b$|rank|entropy)"
+    r"|(?<!per )(?<!throughput )[gm]b$|rank|entropy)"
     r")\b"
 )
 _PERCENT = re.compile(r"(?<![0-9])(?<![0-9] )%")  # `error (%)`, but not `acc at 15% masked`
