@@ -16,10 +16,9 @@ from paribus.corruption.collators.encoder import (
     TwoWayCollator,
 )
 from paribus.corruption.corruption import Corruption
-from paribus.objectives.spec import HeldOutText, ObjectiveSpec, Statistics
+from paribus.objectives.spec import ObjectiveSpec, Statistics
 
 if TYPE_CHECKING:
-    from paribus.core.settings import HeldOut
     from paribus.corruption.masking.pattern import NoisePattern
     from paribus.data.tokens.vocabulary import Vocabulary
     from paribus.models.heads.head import Head
@@ -93,15 +92,10 @@ class CausalLM(MaskedLM):
     predicts_noise: ClassVar[bool] = False
     needed_attention: ClassVar[str | None] = "left"
     loss_name: ClassVar[str] = "clm"
-    side: ClassVar[str] = "left"
 
     @property
     def collator(self) -> EncoderCollator:
         return CausalCollator()
-
-    def held_out(self, settings: HeldOut) -> HeldOutText:
-        text = super().held_out(settings)
-        return text if settings.masking is not None else text._replace(targets=f"every token from its {self.side}")
 
 
 @dataclass(frozen=True)
@@ -110,7 +104,6 @@ class BackwardLM(CausalLM):
 
     semantics: ClassVar[int] = 1
     needed_attention: ClassVar[str | None] = "right"
-    side: ClassVar[str] = "right"
 
     @property
     def collator(self) -> EncoderCollator:
