@@ -64,7 +64,7 @@ class HeldOutText(NamedTuple):
     targets: str
 
 
-class Settings(Protocol):
+class RunSettings(Protocol):
     """What a further evaluation may know of its run."""
 
     @property
@@ -151,7 +151,7 @@ class ObjectiveSpec(ABC):
         corruption = Corruption(NoNoise(schedule=Static()), Unchanged())
         return HeldOutText(settings.input, corruption, self.collator, "every token")
 
-    def evaluations(self, run: Settings, data: Data) -> Sequence[Evaluation]:
+    def evaluations(self, run: RunSettings, data: Data) -> Sequence[Evaluation]:
         """Further evaluations of a trained network, opened before the first step; by default none.
 
         Raises UserError for text that does not allow them.

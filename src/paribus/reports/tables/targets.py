@@ -59,8 +59,8 @@ def describe_apart(design: Design, evidence: Evidence, apart: Mapping[str, froze
         }
         first = next(iter(sets))
         notes += [
-            f"{arm}: {described[arm]} is left out: it is over {named[arm]}, "
-            f"that of {first} ({described[first]}) over {named[first]}."
+            f"{arm}: left out because its targets are others: {described[arm]} over {named[arm]}; "
+            f"{first} has {described[first]} over {named[first]}."
             for arm in sets
             if arm in apart[loss] and described[arm]
         ]
