@@ -47,8 +47,8 @@ class Order(ABC, Generic[Read]):
     """Which examples each optimizer step reads, as a pure function of the step number.
 
     `StepPlan` shuffles each epoch. A different order, such as parallel streams for a model with memory, overrides
-    `blocks` and `steps_for`; also `split`, so that rows keep their places, `marks`, without which no memory is carried,
-    and `evaluation`, so that held-out text is read with that memory.
+    `blocks` and `steps_for`; also `split`, so that rows keep their places, and `marks`, without which no memory is
+    carried.
     """
 
     examples: Read
@@ -64,6 +64,12 @@ class Order(ABC, Generic[Read]):
         Raises UserError if no limit is given or one is negative.
         """
 
+    def evaluation(self, rows: int = 1) -> Iterator[Block] | None:
+        """The rows of one pass over held-out text, `rows` streams side by side: each block goes on where the one before
+        ended. None if rows do not continue each other; an order with `marks` overrides it.
+        """
+        return None
+
     def split(self, epoch: int, rows: Array, most: int | None) -> Iterator[Array]:
         """The rows in microbatches of at most `most`; by default rows of similar length are together."""
         if most is None or len(rows) <= most:
@@ -73,12 +79,6 @@ class Order(ABC, Generic[Read]):
         rows = rows[np.argsort(self.examples.lengths(epoch)[rows], kind="stable")]
         for at in range(0, len(rows), most):
             yield rows[at : at + most]
-
-    def evaluation(self, rows: int = 1) -> Iterator[Block] | None:
-        """The rows of one pass in the order of the text, `rows` streams side by side, each block going on where the one
-        before ended; None if rows do not continue each other.
-        """
-        return None
 
     def marks(self, epoch: int, rows: Array) -> StreamMarks | None:
         """Which of these rows begin anew; None if all of them do: then no memory is carried from step to step."""
