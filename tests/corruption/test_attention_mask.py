@@ -20,8 +20,8 @@ from paribus.corruption.views.replace import Replace
 from paribus.data.formats.full_sentences import FullSentences
 from paribus.data.formats.pairs import SegmentPair
 from paribus.models.bert import Bert
+from paribus.models.network import as_batch
 from paribus.training.run import run
-from paribus.training.steps import as_batch
 
 LENGTH, ROWS = 32, 240
 

@@ -19,12 +19,12 @@ from paribus.finetuning import saved
 from paribus.models import checkpoint
 from paribus.models.ensemble import Ensemble, mean
 from paribus.models.generation import greedy
+from paribus.objectives.evaluation import evaluating, predictions
 from paribus.runs.folder import read_last_step
 from paribus.tasks.prompts import Ragged
 from paribus.training import callbacks, finetune
 from paribus.training.budget import planned
 from paribus.training.description import Run
-from paribus.training.evaluate import evaluating, predictions
 from paribus.training.profile import resolve
 from paribus.training.run import run
 from paribus.training.stage import open_stage
@@ -218,8 +218,11 @@ def tagged(folder: Path) -> Path:
         (["members=0"], "members=0 is not a number of models"),
         (["finetune.ensemble=1.5"], "finetune.ensemble=1.5 has the wrong type: give a whole number"),
         (["finetune.ensemble=2", "task=none"], "finetune.ensemble=2, but there is no task"),
-        (["members=2", "evaluation.probe_examples=8"], "pair accuracies need a single model"),
-        (["members=2", "objective=mlm_nsp", "input=segment_pair"], "pair accuracies need a single model"),
+        (
+            ["members=2", "evaluation.probe_examples=8"],
+            "can be asked for nsp_probe_accuracy, sop_probe_accuracy",
+        ),
+        (["members=2", "objective=mlm_nsp", "input=segment_pair"], "only a single model can be asked for nsp_accuracy"),
         (
             ["finetune.ensemble=2", "task=wnut_17", "tasks.wnut_17.crf=true"],
             "tasks.wnut_17.crf=true does not work with an ensemble",

@@ -16,9 +16,8 @@ from paribus.core.errors import UserError
 from paribus.data.sequences import Sequences
 from paribus.data.tokens.vocabulary import Vocabulary
 from paribus.models import checkpoint
-from paribus.models.network import Network
+from paribus.models.network import Network, as_batch
 from paribus.models.t5 import ARCHITECTURES
-from paribus.training.steps import as_batch
 
 VOCABULARY = Vocabulary(100, 0, 1, 2, 3, 4, (0, 1, 2, 3, 4, *range(90, 100)), 10, 99)
 SMALL = {

@@ -22,13 +22,12 @@ from paribus.data.tokens.vocabulary import Vocabulary
 from paribus.models import checkpoint
 from paribus.models.bert import Bert
 from paribus.models.encoder import Encoder
-from paribus.models.network import initialize
+from paribus.models.network import as_batch, initialize
 from paribus.objectives.mlm import MaskedLMWithSOP
 from paribus.objectives.objective import Objective
 from paribus.training.budget import train_flops
 from paribus.training.description import Run
 from paribus.training.run import run
-from paribus.training.steps import as_batch
 from paribus.verdict.published import table
 
 VOCABULARY = Vocabulary(size=97, pad=0, unk=1, cls=2, sep=3, mask=4, specials=(0, 1, 2, 3, 4))

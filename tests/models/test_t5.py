@@ -16,12 +16,11 @@ from paribus.corruption.views.sentinels import UniqueSentinel
 from paribus.data.sequences import Sequences
 from paribus.data.tokens.vocabulary import Vocabulary
 from paribus.models import checkpoint
-from paribus.models.network import initialize
+from paribus.models.network import as_batch, initialize
 from paribus.models.t5 import ARCHITECTURES, SINGLE, T5
 from paribus.models.text_to_text import TextToText
 from paribus.objectives.denoising import Denoising
 from paribus.objectives.objective import Objective
-from paribus.training.steps import as_batch
 
 VOCABULARY = Vocabulary(100, 0, 1, 2, 3, 4, (0, 1, 2, 3, 4, *range(90, 100)), 10, 99)
 PAIRS = tuple(name for name in ARCHITECTURES if name not in SINGLE)

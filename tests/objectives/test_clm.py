@@ -27,7 +27,7 @@ from paribus.models.bert import Bert
 from paribus.models.encoder import Encoder
 from paribus.models.heads.rows import ClassificationHead
 from paribus.models.heads.wrappers import OnBiLSTM
-from paribus.models.network import initialize
+from paribus.models.network import as_batch, initialize
 from paribus.objectives.mlm import CausalLM
 from paribus.objectives.objective import Objective
 from paribus.tasks.docs.package import DocsPackage
@@ -36,7 +36,7 @@ from paribus.training.budget import planned
 from paribus.training.description import Run
 from paribus.training.finetuner import finetuner
 from paribus.training.run import run
-from paribus.training.steps import as_batch, task_batch
+from paribus.training.steps import task_batch
 
 CLM = ["objective=clm", "masking=none", "model.attention=left"]
 

@@ -21,11 +21,11 @@ from paribus.corruption.views.replace import Unchanged
 from paribus.data.formats.pairs import SegmentPair
 from paribus.models import checkpoint
 from paribus.models.bert import Bert
+from paribus.models.network import as_batch
 from paribus.objectives.mlm import BackwardLM, CausalLM, TwoWayLM
 from paribus.objectives.spec import Statistics
 from paribus.training.description import Run
 from paribus.training.run import run
-from paribus.training.steps import as_batch
 
 RIGHT = ["objective=clm_right", "masking=none", "model.attention=right"]
 TWO_WAY = ["objective=clm_two_way", "masking=none", "model.attention=two_way"]

@@ -13,8 +13,8 @@ from torch import Tensor
 from paribus.core.noise import Noise
 from paribus.corruption.collators.encoder import BoundaryCollator, CausalCollator, EncoderCollator
 from paribus.corruption.examples import Examples
+from paribus.models.network import as_batch
 from paribus.objectives.generated import KEY, draw_bits, draw_uniform
-from paribus.training.steps import as_batch
 
 
 def keys_of(noise: Noise) -> Tensor:

@@ -16,13 +16,12 @@ from paribus.models import checkpoint
 from paribus.models.bert import Bert
 from paribus.models.encoder import Encoder
 from paribus.models.heads.rows import PairHead
-from paribus.models.network import Outputs, initialize
+from paribus.models.network import Outputs, as_batch, initialize
 from paribus.objectives.mlm import MaskedLM, MaskedLMWithNSP, MaskedLMWithSOP
 from paribus.objectives.objective import Objective
 from paribus.optim.lr_schedule import Schedule
 from paribus.training.learner import Pretraining
 from paribus.training.profile import ResolvedProfile
-from paribus.training.steps import as_batch
 from paribus.training.trainer import trainer
 
 VOCABULARY = Vocabulary(size=97, pad=0, unk=1, cls=2, sep=3, mask=4, specials=(0, 1, 2, 3, 4))

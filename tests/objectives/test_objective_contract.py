@@ -18,13 +18,12 @@ from safetensors.numpy import load_file
 from paribus.core.build import build
 from paribus.core.config import compose
 from paribus.core.config_names import choices, conf_dir
-from paribus.models.network import Network
+from paribus.models.network import Network, as_batch
 from paribus.objectives.objective import Objective
 from paribus.objectives.spec import ObjectiveSpec, Statistics
 from paribus.training.description import Run
 from paribus.training.learner import Learner
 from paribus.training.run import run
-from paribus.training.steps import as_batch
 from paribus.training.streams import training_examples
 
 CHOICES = choices("objective")

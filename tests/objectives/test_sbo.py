@@ -22,11 +22,10 @@ from paribus.corruption.views.replace import Replace
 from paribus.data.sequences import Marks, Views
 from paribus.models.bert import Bert
 from paribus.models.encoder import Encoder
-from paribus.models.network import initialize
+from paribus.models.network import as_batch, initialize
 from paribus.objectives.mlm import MaskedLMWithSBO
 from paribus.objectives.objective import Objective
 from paribus.training.run import run
-from paribus.training.steps import as_batch
 
 SBO = ["objective=mlm_sbo", "masking=geometric_span", "objective.view.unit=span"]
 

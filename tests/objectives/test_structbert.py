@@ -17,11 +17,10 @@ from paribus.commands.cli import main
 from paribus.core.build import build
 from paribus.core.config import compose
 from paribus.models import checkpoint
-from paribus.models.network import initialize
+from paribus.models.network import as_batch, initialize
 from paribus.training.budget import planned
 from paribus.training.description import Run
 from paribus.training.run import run
-from paribus.training.steps import as_batch
 from paribus.training.streams import training_examples
 
 THREE = ["input=segment_pair", "input.pairs=three"]

@@ -10,13 +10,15 @@ from pathlib import Path
 import pytest
 from fake_records import LOSS, TASK, design, make_table, study
 
+from paribus.core.errors import UserError
 from paribus.core.registry import Registry
 from paribus.reports import plots
 from paribus.reports.plots.panel import DRAWINGS
 from paribus.reports.site.overview import render_index
 from paribus.reports.tables.files import render_texts
+from paribus.sweeps.columns import check_columns
 from paribus.verdict import metrics, rules
-from paribus.verdict.metrics import METRICS
+from paribus.verdict.metrics import METRICS, Metric, find_incomparable, held_out_loss
 from paribus.verdict.rules import WORDS, judge
 from paribus.verdict.ruling import Ruling, combine
 
@@ -68,6 +70,42 @@ METRICS.add(Metric("giga_flops", lower_is_better=True, decimals=1, read=lambda r
     assert "giga_flops ↓" in text
     assert "1000.0 (0.0) [1000.0, 1000.0]" in text
     assert table.claims[0].contrasts[0].difference == 0.0
+
+
+def test_a_held_out_loss_is_one_file(add: Add, tmp_path: Path) -> None:
+    """It is a column with its accuracy, decides nothing above the unigram model, and is what a search minimizes."""
+    add(metrics, "plm_loss", """
+from paribus.verdict.metrics import METRICS, Metric
+
+METRICS.add(Metric("plm_loss", held_out_loss=True))
+""")  # fmt: skip
+    check_columns(tmp_path / "sweep.yaml", ["plm_loss", "plm_perplexity", "plm_accuracy"], [])
+    assert held_out_loss({"train_loss": 1.0, "plm_loss": 2.0}) == 2.0
+    records = [
+        {**record, "metrics": {"plm_loss": record["metrics"][LOSS]}, "baselines": {"plm_loss": {"unigram": 5.0}}}
+        for record in study()
+    ]
+    asked = design(columns=("plm_loss",), claims=("dynamic > static_x10 on plm_loss",), published={})
+    table = make_table(asked, records)
+    assert "plm_loss ↓ †" in render_texts(table)["table.md"]
+    assert "the arms only compare word frequencies" in (table.about["plm_loss"].reason or "")
+    assert find_incomparable("plm_loss", ("masking.rate",)) == find_incomparable(LOSS, ("masking.rate",))
+
+
+def test_a_held_out_loss_has_a_name_that_its_accuracy_can_share() -> None:
+    with pytest.raises(ValueError, match="has to end with _loss"):
+        Metric("perplexity", held_out_loss=True)
+
+
+def test_a_column_that_an_objective_measures_is_one_file(add: Add, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="'memory_gain' is unknown"):
+        check_columns(tmp_path / "sweep.yaml", ["memory_gain"], [])
+    add(metrics, "memory_gain", """
+from paribus.verdict.metrics import METRICS, Metric
+
+METRICS.add(Metric("memory_gain", whole=True))
+""")  # fmt: skip
+    check_columns(tmp_path / "sweep.yaml", ["memory_gain"], [])
 
 
 def test_a_verdict_word_is_one_file(add: Add) -> None:

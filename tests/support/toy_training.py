@@ -9,13 +9,13 @@ import torch
 
 from paribus.data.tokens.vocabulary import Vocabulary
 from paribus.models.bert import Bert
-from paribus.models.network import Network
+from paribus.models.network import Network, as_batch
 from paribus.objectives.objective import Objective
 from paribus.optim.adamw import AdamW
 from paribus.optim.lr_schedule import Schedule
 from paribus.training.learner import Pretraining
 from paribus.training.profile import ResolvedProfile
-from paribus.training.steps import StepData, as_batch
+from paribus.training.steps import StepData
 from paribus.training.trainer import trainer
 
 VOCABULARY = Vocabulary(size=97, pad=0, unk=1, cls=2, sep=3, mask=4, specials=(0, 1, 2, 3, 4))

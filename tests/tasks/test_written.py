@@ -17,9 +17,10 @@ from paribus.data.tokens.vocabulary import Vocabulary
 from paribus.models.bert import Bert
 from paribus.models.generation import greedy
 from paribus.models.heads.vocabulary import MaskedLMHead, start_head
+from paribus.models.network import as_batch
 from paribus.tasks.types.generation import SourceTargetRows
 from paribus.training.run import run
-from paribus.training.steps import TaskSteps, as_batch
+from paribus.training.steps import TaskSteps
 
 V, ROWS = 60, 200
 VOCABULARY = Vocabulary(size=V, pad=0, unk=1, cls=2, sep=3, mask=4, specials=(0, 1, 2, 3, 4))

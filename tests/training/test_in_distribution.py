@@ -169,6 +169,13 @@ def test_the_floor_follows_the_noise_and_not_the_seed(arguments: list[str]) -> N
     assert find("objective.view.mask=1", "objective.view.random=0", "objective.view.keep=0") > find()
 
 
+def test_the_floor_of_a_text_that_shows_all_answers_does_not_see_them(arguments: list[str]) -> None:
+    """A network that cannot see its own place reads the text as it is; a model that could would have no loss."""
+    shown = ["objective.view.mask=0", "objective.view.random=0", "objective.view.keep=1"]
+    masked = ["objective.view.mask=1", "objective.view.random=0", "objective.view.keep=0"]
+    assert find_floor([*arguments, *shown]) == pytest.approx(find_floor([*arguments, *masked]), rel=0.2)
+
+
 def test_the_floor_of_a_whole_text_copies_what_is_read_in_its_place(arguments: list[str]) -> None:
     def find(*change: str) -> float:
         return find_floor([*arguments, *T5, *change])

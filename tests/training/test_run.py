@@ -17,10 +17,10 @@ from paribus.core.checksums import verify
 from paribus.core.config import compose
 from paribus.core.errors import UserError
 from paribus.core.processes import Stopped
+from paribus.objectives.evaluation import HeldOutEvaluation
 from paribus.runs.identity import meaning
 from paribus.training import callbacks
 from paribus.training.description import Run
-from paribus.training.evaluate import HeldOutEvaluation
 from paribus.training.learner import Learner
 from paribus.training.run import run
 

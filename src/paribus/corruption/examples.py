@@ -6,10 +6,11 @@ And statistics of their noise, measured on real batches and not taken from the c
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, Protocol
+from itertools import islice
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,8 +22,8 @@ from paribus.corruption.collators.encoder import EncoderCollator
 from paribus.corruption.corruption import Corruption
 from paribus.corruption.masking.prediction import predicted_rate
 from paribus.data.formats.input_format import Index, InputFormat, Store, gather
-from paribus.data.order import Passes
-from paribus.data.sequences import Arrays, Views
+from paribus.data.order import Order, Passes
+from paribus.data.sequences import Array, Arrays, Views
 from paribus.data.tokens.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 SAMPLED: Final = 1000  # sentences that are searched for word starts
 SEMANTICS: Final = 1  # raised when the frame of rows, a collator or the held-out evaluation changes
 ROWS: Final = 256  # rows of a batch that is measured
+EVALUATED: Final = 64  # rows of a batch that a network is evaluated on
 
 
 class Stream(Passes, Protocol):
@@ -179,6 +181,37 @@ def open_examples(
         if examples.size(0):
             return examples
     raise UserError(f"the {split} split of the corpus holds no text", "give a larger corpus")
+
+
+Streamed = TypeVar("Streamed", bound=Stream)
+
+
+def marked_batch(order: Order[Streamed], epoch: int, rows: Array) -> Arrays:
+    """The arrays of these rows, with the marks of their order."""
+    marks = order.marks(epoch, rows)
+    return {**order.examples.batch(epoch, rows), **({} if marks is None else marks._asdict())}
+
+
+def evaluation_batches(examples: Examples, most: int) -> Iterator[Arrays]:
+    """The arrays of at most `most` examples, as a network is evaluated on them: the first ones, row after row and with
+    marks, if the input format's order has them continue each other; else spread over the pass (`spread_batches`).
+    """
+    order = examples.input.arrange(examples, examples.seed, 1, None)
+    blocks = order.evaluation()
+    if blocks is None:
+        yield from spread_batches(examples, most)
+        return
+    for epoch, rows in islice(blocks, most):
+        yield marked_batch(order, epoch, rows)
+
+
+def spread_batches(examples: Examples, most: int) -> Iterator[Arrays]:
+    """The arrays of at most `most` examples, evenly spaced over a pass, in batches of similar length."""
+    size = examples.size(0)
+    rows = np.unique(np.linspace(0, size - 1, min(size, most)).round().astype(np.int64))
+    rows = rows[np.argsort(examples.lengths(0)[rows], kind="stable")]
+    for at in range(0, len(rows), EVALUATED):
+        yield examples.batch(0, rows[at : at + EVALUATED])
 
 
 @dataclass

@@ -8,7 +8,7 @@ from typing import cast
 from torch import Tensor, nn
 
 from paribus.models.heads.head import Head, name_places
-from paribus.models.network import Batch, Network, Outputs
+from paribus.models.network import Batch, Network, Outputs, State
 
 Pair = tuple[Network, Head]
 
@@ -28,9 +28,15 @@ class Ensemble(nn.Module):
         """Each model with its head."""
         return [(cast(Network, model), cast(Head, head)) for model, head in zip(self.models, self.heads, strict=True)]
 
-    def forward(self, batch: Batch) -> list[Outputs]:
-        """The states that each model gives its head, computed only at the positions that the head reads."""
-        return [model(name_places([head], batch)) for model, head in self.pairs]
+    def forward(self, batch: Batch, state: Sequence[State] | None = None) -> list[Outputs]:
+        """The states that each model gives its head, computed only at the positions that the head reads; `state` is
+        what each model carries from the batch before.
+        """
+        carried = [None] * len(self.models) if state is None else state
+        return [
+            model(name_places([head], batch), state=each)
+            for (model, head), each in zip(self.pairs, carried, strict=True)
+        ]
 
     def reads(self, batch: Batch) -> None:
         """None, since each model knows which positions its own head reads."""

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from transformers import PretrainedConfig
@@ -174,6 +175,15 @@ class Network(nn.Module, ABC):
     def pair_parts(self) -> Mapping[str, str]:
         """{part of the head on pairs: its name in a checkpoint}."""
         return {"pooler": "pair.pooler", "classifier": "pair.classifier"}
+
+
+def as_batch(arrays: dict[str, Any]) -> Batch:
+    """Numpy arrays as tensors; `full` says that no row is padded; counts stay plain numbers, and `task` a name."""
+    batch: Batch = {name: torch.from_numpy(a) for name, a in arrays.items() if isinstance(a, np.ndarray)}
+    batch |= {name: text for name, text in arrays.items() if isinstance(text, str)}
+    batch["full"] = bool((arrays["length_B"] == arrays["ids_BL"].shape[1]).all())
+    batch["counts"] = {**arrays["counts"], "sequences": len(arrays["length_B"])}
+    return batch
 
 
 def find_real(length_B: Tensor, width: int) -> Tensor:

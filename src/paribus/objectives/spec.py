@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, Protocol
+
+from paribus.corruption.corruption import Corruption
+from paribus.corruption.masking.single_tokens import Bernoulli
+from paribus.corruption.masking.whole_row import NoNoise
+from paribus.corruption.views.replace import Replace, Unchanged
+from paribus.data.mask_schedule import Static
 
 if TYPE_CHECKING:
+    from paribus.core.settings import HeldOut
     from paribus.corruption.collators.collator import Collator
-    from paribus.corruption.corruption import Corruption
     from paribus.corruption.masking.pattern import NoisePattern
     from paribus.data.annotators import Annotator
+    from paribus.data.formats.input_format import InputFormat
+    from paribus.data.tokens.prepare import Data
     from paribus.data.tokens.vocabulary import Vocabulary
     from paribus.models.network import Network
     from paribus.models.spec import ModelSpec
+    from paribus.objectives.evaluation import Evaluation
     from paribus.objectives.objective import Objective
 
 BACKWARD: Final = 2.0  # a backward pass costs two forward passes
@@ -36,6 +45,42 @@ class Statistics(NamedTuple):
     def predicted(self) -> float:
         """Positions that a head on tokens predicts, words out of order included."""
         return self.counts["predicted"] + self.counts.get("moved", 0)
+
+
+class HeldOutText(NamedTuple):
+    """What the held-out evaluation asks: the rows of the validation split and what is predicted in them.
+
+    Attributes:
+        input: how the text is cut into rows.
+        corruption: of the rows, the same in every pass.
+        collator: that packs them; None for the model's.
+        targets: a short plain name of the set of places that are predicted. Arms whose sets have different names
+            share no column.
+    """
+
+    input: InputFormat
+    corruption: Corruption
+    collator: Collator | None
+    targets: str
+
+
+class RunSettings(Protocol):
+    """What a further evaluation may know of its run."""
+
+    @property
+    def evaluation(self) -> HeldOut: ...
+
+    @property
+    def input(self) -> InputFormat: ...
+
+    @property
+    def masking(self) -> NoisePattern: ...
+
+    @property
+    def model(self) -> ModelSpec: ...
+
+    @property
+    def root_seed(self) -> int: ...
 
 
 class ObjectiveSpec(ABC):
@@ -88,6 +133,30 @@ class ObjectiveSpec(ABC):
     @abstractmethod
     def corruption(self, masking: NoisePattern) -> Corruption:
         """What is read, and what is written, under this masking."""
+
+    def held_out(self, settings: HeldOut) -> HeldOutText:
+        """What the held-out evaluation asks its head on tokens, the same for every arm with this objective.
+
+        By default the evaluation's own masking, inputs and targets, if it has them. Otherwise BERT's 80/10/10 at
+        `settings.rate`, or every token of the text for an objective that never sees noise.
+        """
+        if settings.masking is not None:
+            corruption = Corruption(settings.masking, settings.inputs, settings.targets)
+            predicted = "predicted" if settings.targets is None else "written"
+            pattern = f"{type(settings.masking).__name__} at {100 * settings.masking.rate:g}%"
+            return HeldOutText(settings.input, corruption, None, f"what is {predicted} under {pattern}")
+        if self.predicts_noise:
+            corruption = Corruption(Bernoulli(settings.rate, schedule=Static()), Replace())
+            return HeldOutText(settings.input, corruption, None, f"{100 * settings.rate:g}% of the tokens, masked")
+        corruption = Corruption(NoNoise(schedule=Static()), Unchanged())
+        return HeldOutText(settings.input, corruption, self.collator, "every token")
+
+    def evaluations(self, run: RunSettings, data: Data) -> Sequence[Evaluation]:
+        """Further evaluations of a trained network, opened before the first step; by default none.
+
+        Raises UserError for text that does not allow them.
+        """
+        return ()
 
     def build(self, network: Network, vocabulary: Vocabulary, seed: int) -> Objective:
         """The objective with its initial weights, a pure function of (self, network's shape, vocabulary, seed).

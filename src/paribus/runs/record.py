@@ -52,8 +52,9 @@ class Git:
 class Record:
     """A run that ended: what was run, what it spent, and what was measured.
 
-    `metrics`: {column: value}; `baselines`: {column: {anchor: value}}, which need no neural model; `budget`: what was
-    really used, by name; `finetune_seconds`: of all fine-tunings, those of `task_points` included, None if not
+    `metrics`: {column: value}; `baselines`: {column: {anchor: value}}, which need no neural model; `targets`: {held-out
+    loss: {what: the name of the set of places that it is a mean over, places: how many}}; `budget`: what was really
+    used, by name; `finetune_seconds`: of all fine-tunings, those of `task_points` included, None if not
     recorded; `task_points`: scores of tasks during pre-training; `realised`: statistics of what was really masked;
     `overlap`: {task: the share of its evaluation texts that occurs in the pre-training text}; `task_examples`: {task:
     {examples: {set: how many}, leaked: {evaluation set: how many of its texts are also in train}}}; `gold`: the file
@@ -71,6 +72,7 @@ class Record:
     schema: int = SCHEMA
     metrics: Mapping[str, float | None] = field(default_factory=dict)
     baselines: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    targets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, metadata=OMITTED)
     task_runs: tuple[TaskRun, ...] = ()
     task_points: tuple[TaskPoint, ...] = field(default=(), metadata=OMITTED)
     budget: Mapping[str, float] = field(default_factory=dict)

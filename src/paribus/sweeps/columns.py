@@ -11,12 +11,11 @@ from paribus.core.build import build, require_task
 from paribus.core.config_names import choices, conf_dir
 from paribus.core.errors import UserError, nearest
 from paribus.core.trust import declared as trusted_modules
-from paribus.verdict.metrics import HELD_OUT, MEAN, METRICS, is_task
+from paribus.verdict.metrics import MEAN, held_out_columns, is_task, whole_columns
 
 if TYPE_CHECKING:
     from paribus.tasks.task import Task
 
-_KINDS = ("loss", "perplexity", "accuracy")  # of the held-out evaluation
 _PAIRS = ("nsp_accuracy", "sop_accuracy", "sentence_accuracy", "nsp_probe_accuracy", "sop_probe_accuracy")
 _BESIDE = ("forgetting", "unknown_rate")  # metrics of a fine-tuning besides those of its task
 _ALIKE = 0.75  # of `nearest`: an unknown name that is no nearer than this may be the metric of a user's own head
@@ -31,8 +30,7 @@ def check_columns(path: Path, columns: Sequence[str], overrides: Iterable[str]) 
     """
     declared = (match[1] for text in overrides if (match := _TASK_KEY.match(text)))
     tasks = [*choices("task"), *declared]
-    known = [f"{test}{kind}" for test in HELD_OUT for kind in _KINDS]
-    known += [*_PAIRS, MEAN, *(metric.name for metric in METRICS.all() if metric.read)]
+    known = [*held_out_columns(), *_PAIRS, MEAN, *whole_columns()]
     for column in columns:
         task = column.rpartition("/")[0]
         if is_task(column) and task not in tasks:

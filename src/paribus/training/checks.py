@@ -6,6 +6,7 @@ stage and its tokenizer, and `check_chain` the networks of successive stages. Al
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -214,8 +215,13 @@ def check_stage(stage: Stage) -> None:
         check_replay(run, stage.objective.token_head)
         check_heads(run, stage.encoder)
         check_transfer(run, stage.encoder)
-    if stage.probes and run.members > 1:
-        cause = f"members={run.members}, but pair accuracies need a single model"
+    names = [name for evaluation in stage.evaluations for name in evaluation.metrics]
+    if twice := [name for name, count in Counter(names).items() if count > 1]:
+        cause = f"two evaluations of the objective measure {twice[0]}"
+        raise UserError(cause, "give one of them another name in the objective's `evaluations`")
+    if stage.further and run.members > 1:
+        singles = ", ".join(name for evaluation in stage.further for name in evaluation.metrics)
+        cause = f"members={run.members}, but only a single model can be asked for {singles}"
         raise UserError(cause, "set evaluation.probe_examples=0 objective=mlm, or members=1")
 
 

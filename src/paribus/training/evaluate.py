@@ -1,12 +1,11 @@
-"""The held-out evaluation: fixed masks and pairs of the validation split, what trivial models make of the same, what a
-linear classifier can read from a frozen network, and how much fine-tuning makes a model forget.
+"""Evaluations on pairs of the validation split: of a head on pairs, and of what a linear classifier can read from a
+frozen network. And how much fine-tuning makes a model forget.
 """
 
 from __future__ import annotations
 
 import copy
-import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -18,105 +17,48 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from paribus.core.hub import MODEL
-from paribus.corruption.examples import Examples
+from paribus.corruption.examples import Examples, spread_batches
 from paribus.models import checkpoint
-from paribus.models.ensemble import Ensemble
-from paribus.models.heads.head import Head, name_places, summed_cross_entropy
-from paribus.models.heads.rows import PairHead
-from paribus.models.network import Batch, Network
-from paribus.training.steps import as_batch
+from paribus.models.heads.head import Head
+from paribus.models.network import Network, as_batch
+from paribus.objectives.evaluation import Evaluation, HeldOutEvaluation, evaluating, on_device, predictions
 
 if TYPE_CHECKING:
-    from paribus.data.tokens.vocabulary import Vocabulary
+    from paribus.objectives.objective import Objective
     from paribus.training.stage import Stage
 
 PENALTY: Final = 0.1  # times the sum of squared weights, beside the mean cross-entropy
 ITERATIONS: Final = 100  # of L-BFGS, at most
 
-ROWS = 64  # of a forward pass
 FORGETTING = "forgetting"  # the metric of a fine-tuning; of the later stages alone it is stage_forgetting
-Model = Network | Ensemble
-AnyHead = Head | Ensemble  # an ensemble is its own head
 
 
-class HeldOutEvaluation:
-    """The examples that every arm is measured on, packed once: an input format, a corruption, a head and its metrics.
-
-    Args:
-        examples: of the validation split.
-        most: examples that are read at most.
-        name: of the head to evaluate, such as mlm; None for an objective without a head on tokens, which has no
-            metrics here.
-    """
-
-    def __init__(self, examples: Examples, most: int, name: str | None = "mlm") -> None:
-        self.name = name
-        self.arrays = list(packed(examples, most))
-        self.targets = np.concatenate([arrays["target_P"] for arrays in self.arrays])
-
-    @property
-    def asked(self) -> int:
-        """How many positions the head is evaluated at."""
-        return len(self.targets)
-
-    def measure(self, network: Model, head: AnyHead | None) -> dict[str, float]:
-        """{"mlm_loss": mean cross-entropy in nats, "mlm_perplexity", "mlm_accuracy": share of exact predictions}, with
-        the head's name; empty if there is no such head.
-
-        Always in full precision, so that the profile does not change it.
-        """
-        if self.name is None or head is None:
-            return {}
-        loss, right = 0.0, 0
-        with evaluating(network, head):
-            for batch, logits_PV in predictions(network, head, self.arrays):
-                loss += float(summed_cross_entropy(logits_PV, batch["target_P"]))
-                right += int((logits_PV.argmax(-1) == batch["target_P"]).sum())
-        return self._metrics(loss / len(self.targets), right / len(self.targets))
-
-    def unigram(self, train_ids: NDArray[np.integer[Any]], vocabulary: Vocabulary) -> dict[str, float]:
-        """The same metrics for a model of word frequencies alone: add-one counts of the training tokens.
-
-        If targets hold special tokens that the text lacks, such as sentinels, it also has their share there.
-        """
-        if self.name is None:
-            return {}
-        counts_V = np.ones(vocabulary.size, np.float64)
-        for at in range(0, len(train_ids), 1 << 22):
-            counts_V += np.bincount(train_ids[at : at + (1 << 22)], minlength=vocabulary.size)
-        targets_V = np.bincount(self.targets, minlength=vocabulary.size)
-        new = [token for token in vocabulary.specials if targets_V[token] and counts_V[token] == 1.0]
-        if new:
-            counts_V[new] += targets_V[new] * (counts_V.sum() / max(1, targets_V.sum() - targets_V[new].sum()))
-        loss = float(-np.log(counts_V / counts_V.sum())[self.targets].mean())
-        return self._metrics(loss, float((self.targets == counts_V.argmax()).mean()))
-
-    def _metrics(self, loss: float, accuracy: float) -> dict[str, float]:
-        values = {"loss": loss, "perplexity": math.exp(min(loss, 700.0)), "accuracy": accuracy}
-        return {f"{self.name}_{kind}": value for kind, value in values.items()}
-
-
-class Probe:
+class Probe(Evaluation):
     """Pairs on which every model with a head on pairs is evaluated, masked as in training, packed once."""
 
     def __init__(self, name: str, examples: Examples, most: int) -> None:
-        self.metric, self.arrays = f"{name}_accuracy", list(packed(examples, most))
+        self.metric, self.arrays = f"{name}_accuracy", list(spread_batches(examples, most))
         self.label_N = np.concatenate([arrays["label_N"] for arrays in self.arrays])
 
-    def measure(self, network: Model, head: PairHead | None) -> dict[str, float]:
+    @property
+    def metrics(self) -> Sequence[str]:
+        return (self.metric,)
+
+    def measure(self, network: Network, objective: Objective) -> dict[str, float]:
         """{"nsp_accuracy" or "sop_accuracy": share of pairs whose label is found}."""
+        head = objective.pair_head
         assert head is not None
         with evaluating(network, head):
             answers = predictions(network, head, self.arrays)
             right = sum(int((logits_B2.argmax(-1) == batch["label_N"]).sum()) for batch, logits_B2 in answers)
         return {self.metric: right / len(self.label_N)}
 
-    def majority(self) -> dict[str, float]:
-        """The same metric for the more frequent label: random segments outnumber true next ones."""
-        return {self.metric: majority(self.label_N)}
+    def baselines(self) -> Mapping[str, Mapping[str, float]]:
+        """The more frequent label: random segments outnumber true next ones."""
+        return {self.metric: {"majority": majority(self.label_N)}}
 
 
-class TrainedProbe:
+class TrainedProbe(Evaluation):
     """A logistic regression on what summarizes a row ([CLS]) in a frozen network, which reads pairs without masks.
 
     `train` and `test` hold the same kind of pairs; at most `most_train` and `most` of them are read.
@@ -126,21 +68,26 @@ class TrainedProbe:
         self.metric = f"{name}_probe_accuracy"
         self._train, self._test = (train, most_train), (test, most)
 
-    def measure(self, network: Network, head: object = None) -> dict[str, float]:
+    @property
+    def metrics(self) -> Sequence[str]:
+        return (self.metric,)
+
+    def measure(self, network: Network, objective: Objective | None = None) -> dict[str, float]:
         """{"nsp_probe_accuracy" or "sop_probe_accuracy": share of pairs whose label is found}.
 
-        The network is not changed, and its own `head` is not asked.
+        The network is not changed, and its own heads are not asked.
         """
-        state_ND, label_N = _read_rows(network, packed(*self._train))
-        test_ND, target_N = _read_rows(network, packed(*self._test))
+        state_ND, label_N = _read_rows(network, spread_batches(*self._train))
+        test_ND, target_N = _read_rows(network, spread_batches(*self._test))
         mean_D, spread_D = state_ND.mean(0), state_ND.std(0).clamp_min(1e-6)
         weight_CD = fit_logistic((state_ND - mean_D) / spread_D, label_N)
         answer_N = _logits((test_ND - mean_D) / spread_D, weight_CD).argmax(-1)
         return {self.metric: float((answer_N == target_N).double().mean())}
 
-    def majority(self) -> dict[str, float]:
-        """The same metric for the more frequent label."""
-        return {self.metric: majority(np.concatenate([arrays["label_N"] for arrays in packed(*self._test)]))}
+    def baselines(self) -> Mapping[str, Mapping[str, float]]:
+        """The more frequent label."""
+        label_N = np.concatenate([arrays["label_N"] for arrays in spread_batches(*self._test)])
+        return {self.metric: {"majority": majority(label_N)}}
 
 
 def fit_logistic(state_ND: Tensor, label_N: Tensor) -> Tensor:
@@ -180,27 +127,6 @@ def majority(label_N: NDArray[np.integer[Any]]) -> float:
     return float(np.bincount(label_N).max() / len(label_N))
 
 
-def packed(examples: Examples, most: int) -> Iterator[dict[str, Any]]:
-    """At most `most` examples, evenly spaced over a pass, in batches of similar length."""
-    size = examples.size(0)
-    rows = np.unique(np.linspace(0, size - 1, min(size, most)).round().astype(np.int64))
-    rows = rows[np.argsort(examples.lengths(0)[rows], kind="stable")]
-    for at in range(0, len(rows), ROWS):
-        yield examples.batch(0, rows[at : at + ROWS])
-
-
-@contextmanager
-def evaluating(*modules: torch.nn.Module) -> Iterator[None]:
-    """A context without dropout and gradients; afterwards the modules are as they were."""
-    before = [module.training for module in modules]
-    for module in modules:
-        module.eval()
-    with torch.inference_mode():
-        yield
-    for module, training in zip(modules, before, strict=True):
-        module.train(training)
-
-
 @contextmanager
 def placed(device: str, *modules: torch.nn.Module) -> Iterator[None]:
     """A context with the modules on a device. Afterwards they are on the CPU, where Lightning leaves them after
@@ -213,17 +139,6 @@ def placed(device: str, *modules: torch.nn.Module) -> Iterator[None]:
     finally:
         for module in modules:
             module.to("cpu")
-
-
-def on_device(batch: Batch, model: torch.nn.Module) -> Batch:
-    device = next(model.parameters()).device
-    return {key: value.to(device) if torch.is_tensor(value) else value for key, value in batch.items()}
-
-
-def predictions(network: Model, head: AnyHead, arrays: list[dict[str, Any]]) -> Iterator[tuple[Batch, torch.Tensor]]:
-    """(batch, the head's logits) of each packed batch."""
-    for batch in (on_device(as_batch(each), network) for each in arrays):
-        yield batch, head.logits(network(name_places([head], batch)), batch).float()
 
 
 @dataclass(frozen=True)
@@ -249,7 +164,7 @@ class Memory:
             return {}
         head = rehearsed or copy.deepcopy(self.head, {id(self.encoder): tuned})
         with placed(device, head):
-            return compare(self.before, self.evaluation.measure(tuned, head))
+            return compare(self.before, self.evaluation.measure_head(tuned, head))
 
 
 def compare(before: Mapping[str, float], after: Mapping[str, float]) -> dict[str, float]:

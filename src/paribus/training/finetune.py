@@ -26,6 +26,7 @@ from paribus.finetuning import saved
 from paribus.models import checkpoint
 from paribus.models.ensemble import Ensemble
 from paribus.models.network import Network
+from paribus.objectives.evaluation import evaluating, on_device
 from paribus.runs.folder import GOLD, TUNING, read_lines
 from paribus.runs.gold import Gold, describe_gold, hash_answers, read_gold, write_gold
 from paribus.runs.wandb_tracker import Tracked
@@ -33,7 +34,7 @@ from paribus.tasks.baselines import measure_baselines
 from paribus.tasks.rows import TaskRows, order
 from paribus.tasks.types.base import Probable, TaskType
 from paribus.training.callbacks import Bar, StepCallback, TaskCurve, TuningCurve, append_line, evaluation_steps
-from paribus.training.evaluate import evaluating, on_device, placed
+from paribus.training.evaluate import placed
 from paribus.training.finetuner import (
     Base,
     TaskWork,

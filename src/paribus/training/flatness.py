@@ -16,8 +16,8 @@ from paribus.data.tokens.prepare import Data
 from paribus.finetuning import saved
 from paribus.models import checkpoint
 from paribus.models.network import Batch, Network, named_generator
+from paribus.objectives.evaluation import evaluating
 from paribus.training.description import Run
-from paribus.training.evaluate import evaluating
 from paribus.training.finetune import ROWS, tuned_path
 from paribus.training.finetuner import begin
 from paribus.training.learner import Finetuning

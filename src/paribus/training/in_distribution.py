@@ -15,13 +15,14 @@ import numpy as np
 
 from paribus.core.console import say
 from paribus.core.errors import UserError
+from paribus.corruption.examples import spread_batches
 from paribus.models.heads.head import name_places
 from paribus.models.heads.vocabulary import ORIGINAL, find_places
+from paribus.models.network import Network, as_batch
+from paribus.objectives.evaluation import HeldOutEvaluation, evaluating, on_device
 from paribus.runs.folder import read_lines
-from paribus.training.evaluate import AnyHead, HeldOutEvaluation, Model, evaluating, on_device, packed
-from paribus.training.steps import as_batch
 from paribus.training.streams import held_out_examples, training_examples
-from paribus.training.trivial_baseline import Trivial, TrivialReader, find_kinds, join
+from paribus.training.trivial_baseline import Trivial, TrivialReader, find_kinds, join, shows_answers
 from paribus.verdict.controls import Point
 
 if TYPE_CHECKING:
@@ -59,12 +60,12 @@ class InDistribution:
         except UserError as error:  # no example of this length
             say(f"no loss on the arm's own noise: {error}")
 
-    def measure(self, network: Model, head: AnyHead | None) -> dict[str, float]:
+    def measure(self, network: Network, objective: Objective) -> dict[str, float]:
         """{"mlm_loss": mean cross-entropy in nats}, with the head's name; empty if nothing is predicted."""
-        values = {} if self.held_out is None else self.held_out.measure(network, head)
+        values = {} if self.held_out is None else self.held_out.measure(network, objective)
         return {name: value for name, value in values.items() if name.endswith("_loss")}
 
-    def measure_baseline(self, network: Model) -> float | None:
+    def measure_baseline(self, network: Network) -> float | None:
         """The mean loss of the trivial baseline at the same positions; None if nothing is predicted.
 
         Args:
@@ -73,7 +74,7 @@ class InDistribution:
         if self.held_out is None:
             return None
         assert self.examples is not None
-        train = packed(training_examples(self.run, self.data, "train", self.run.evaluation.seed), ROWS)
+        train = spread_batches(training_examples(self.run, self.data, "train", self.run.evaluation.seed), ROWS)
         store, vocabulary, count_V = self.data.stores["train"], self.data.vocabulary, self.data.count_V
         kinds = find_kinds(vocabulary, store.ids, store.word_start)
         if isinstance(self.held_out, GeneratorEvaluation):
@@ -88,9 +89,13 @@ class InDistribution:
             return float(reader.losses(join([places for _, places in asked])).sum() / self.held_out.asked)
         word_V = kinds.is_word(np.arange(vocabulary.size))
         drawn_V = word_V * (count_V if self.examples.corruption.inputs.needs_counts else 1.0)
-        batches = [(arrays, self._find_places(arrays)) for arrays in train]
-        trivial = Trivial(kinds, count_V, drawn_V / drawn_V.sum(), batches)
-        return float(trivial.losses(join([self._find_places(arrays) for arrays in self.held_out.arrays])).mean())
+        fitted = [(arrays, self._find_places(arrays)) for arrays in train]
+        held_out = join([self._find_places(arrays) for arrays in self.held_out.arrays])
+        if shows_answers([places for _, places in fitted]):
+            fitted = [(arrays, places._replace(shown_P=None)) for arrays, places in fitted]
+            held_out = held_out._replace(shown_P=None)
+        trivial = Trivial(kinds, count_V, drawn_V / drawn_V.sum(), fitted)
+        return float(trivial.losses(held_out).mean())
 
     def _find_places(self, arrays: Arrays) -> Places:
         assert self.examples is not None
@@ -132,14 +137,14 @@ class GeneratorEvaluation(HeldOutEvaluation):
     def asked(self) -> int:
         return sum(int(arrays["counts"][self.head.denominator]) for arrays in self.arrays)
 
-    def measure(self, network: Model, head: AnyHead | None) -> dict[str, float]:
-        """{"replaced_loss": mean cross-entropy in nats}, with the own head's name; `head` is not read."""
+    def measure(self, network: Network, objective: Objective) -> dict[str, float]:
+        """{"replaced_loss": mean cross-entropy in nats}, with the own head's name."""
         with evaluating(network, self.objective):
             read = self._read(network, self.arrays)
             losses = [float(self.head(network(name_places([self.head], batch)), batch)) for batch in read]
         return {f"{self.name}_loss": sum(losses) / self.asked}
 
-    def write(self, network: Model, arrays: Iterable[Arrays], specials: Iterable[int]) -> Iterator[Arrays]:
+    def write(self, network: Network, arrays: Iterable[Arrays], specials: Iterable[int]) -> Iterator[Arrays]:
         """The arrays as the network reads them. Their predicted positions are the ordinary tokens that it predicts;
         special tokens are never replaced.
         """
@@ -151,7 +156,7 @@ class GeneratorEvaluation(HeldOutEvaluation):
                 slot_P = slot_N[~np.isin(original_BL.reshape(-1)[slot_N], list(specials))]
                 yield {**given, "ids_BL": read_BL, "slot_P": slot_P, "target_P": original_BL.reshape(-1)[slot_P]}
 
-    def _read(self, network: Model, arrays: Iterable[Arrays]) -> Iterator[Batch]:
+    def _read(self, network: Network, arrays: Iterable[Arrays]) -> Iterator[Batch]:
         for given in arrays:
             yield self.objective.write(network, on_device(as_batch(given), network))
 

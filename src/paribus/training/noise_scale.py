@@ -20,10 +20,9 @@ from torch import Tensor
 from paribus.core.checksums import digest
 from paribus.corruption.examples import Stream
 from paribus.data.order import Order
-from paribus.models.network import Batch, seed_dropout
+from paribus.models.network import Batch, as_batch, seed_dropout
 from paribus.training.callbacks import StepCallback
 from paribus.training.learner import total_counts
-from paribus.training.steps import as_batch
 
 if TYPE_CHECKING:
     from paribus.training.learner import Learner

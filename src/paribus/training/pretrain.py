@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -23,6 +23,9 @@ from paribus.core.hub import MODEL
 from paribus.core.processes import patient
 from paribus.finetuning.method import LayerwiseDecay
 from paribus.models import checkpoint
+from paribus.models.network import Network
+from paribus.objectives.evaluation import Evaluation
+from paribus.objectives.objective import Objective
 from paribus.runs.folder import CURVES
 from paribus.runs.identity import Identity
 from paribus.runs.wandb_tracker import Tracked
@@ -126,10 +129,11 @@ def train(stage: Stage, meter: Meter, curves: Curves, noise: NoiseScale | None, 
     """All steps of a stage that are left, with what is measured, written and shown on the way."""
     settings, in_distribution = stage.run.evaluation, stage.in_distribution
     keep_lines(stage.folder / CURVES)
-    measure = partial(stage.evaluation.measure, stage.encoder, stage.head)
+    repeated = [evaluation for evaluation in stage.evaluations if evaluation.during_training]
+    measure = partial(measure_all, repeated, stage.encoder, stage.objective)
     evaluations = [Evaluations(measure, settings.points, stage.steps, curves, stage.reporter)]
     if in_distribution is not None:
-        measure = partial(in_distribution.measure, stage.encoder, stage.head)
+        measure = partial(in_distribution.measure, stage.encoder, stage.objective)
         evaluations.append(Evaluations(measure, settings.own_points, stage.steps, curves, name=name_values))
     callbacks = [
         *([] if noise is None else [noise]),
@@ -235,21 +239,21 @@ def evaluate(stage: Stage) -> tuple[dict[str, float], dict[str, float], float | 
     Raises Diverged for a metric that is not finite: the last step can break what its own loss does not show.
     """
     with placed(stage.profile.device, stage.encoder, stage.objective):
-        metrics = stage.evaluation.measure(stage.encoder, stage.head)
+        metrics = measure_all(stage.evaluations, stage.encoder, stage.objective)
         in_distribution: dict[str, float] = {}
         baseline = None
         if stage.in_distribution is not None:
-            in_distribution = stage.in_distribution.measure(stage.encoder, stage.head)
+            in_distribution = stage.in_distribution.measure(stage.encoder, stage.objective)
             baseline = stage.in_distribution.measure_baseline(stage.encoder)
-        for probe in stage.probes:
-            metrics |= probe.measure(stage.encoder, stage.pair_head)
-        earlier = [
-            before.measure(stage.encoder, stage.head) if before.name == stage.evaluation.name else {}
-            for before in stage.earlier  # another head cannot answer
-        ]
+        earlier = [before.measure(stage.encoder, stage.objective) for before in stage.earlier]
     if not all(map(math.isfinite, metrics.values())):
         raise Diverged(f"{metrics} after step {stage.steps}")
     return metrics, in_distribution, baseline, earlier
+
+
+def measure_all(evaluations: Sequence[Evaluation], network: Network, objective: Objective) -> dict[str, float]:
+    """{metric: value} of all of them."""
+    return {name: value for one in evaluations for name, value in one.measure(network, objective).items()}
 
 
 def save(stage: Stage) -> None:

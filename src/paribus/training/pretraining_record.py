@@ -24,17 +24,18 @@ def describe_stage(stage: Stage, meter: Meter, metrics: dict[str, float]) -> dic
     flops = train_flops(stage.run, size, tokens, predicted, counts["sequences"])
     rate = meter.tokens_per_second()
     peak = process_peak(stage.profile) * stage.profile.ranks if tokens else 0.0
-    train_ids = stage.data.stores["train"].ids
     sources = examples.read(counts)
+    targets = {
+        loss: {"what": found.what, "places": found.places}
+        for evaluation in stage.evaluations
+        for loss, found in evaluation.target_sets().items()
+    }
     return {
         "metrics": metrics,
         "baselines": {
-            **{
-                name: {"unigram": value}
-                for name, value in stage.evaluation.unigram(train_ids, stage.data.vocabulary).items()
-            },
-            **{name: {"majority": value} for probe in stage.probes for name, value in probe.majority().items()},
+            name: dict(values) for evaluation in stage.evaluations for name, values in evaluation.baselines().items()
         },
+        **({"targets": targets} if targets else {}),
         "budget": {
             "raw_tokens": counts["raw_tokens"],
             "input_tokens": tokens,
@@ -103,7 +104,7 @@ def join_members(stages: Sequence[Stage], parts: Sequence[dict[str, Any]]) -> di
         checkpoint.load_head(stage.encoder, stage.head, stage.folder / MODEL)
     ensemble: Any = Ensemble([(stage.encoder, stage.head) for stage in stages])
     with placed(first.profile.device, ensemble):
-        metrics = first.evaluation.measure(ensemble, ensemble)
+        metrics = first.evaluation.measure_head(ensemble, ensemble)
     return {
         **part,
         "metrics": metrics,

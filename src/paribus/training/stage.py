@@ -13,6 +13,7 @@ from paribus.corruption.examples import Stream
 from paribus.data.order import Order
 from paribus.data.tokens.prepare import Data
 from paribus.models.network import Network
+from paribus.objectives.evaluation import Evaluation, HeldOutEvaluation
 from paribus.objectives.objective import Objective
 from paribus.runs.folder import STAGES
 from paribus.tasks.types.base import Pooler
@@ -20,7 +21,7 @@ from paribus.training.budget import plan_of
 from paribus.training.callbacks import Reporter
 from paribus.training.checks import check_stage
 from paribus.training.description import Run
-from paribus.training.evaluate import HeldOutEvaluation, Probe, TrainedProbe
+from paribus.training.evaluate import Probe, TrainedProbe
 from paribus.training.in_distribution import InDistribution
 from paribus.training.profile import ResolvedProfile
 from paribus.training.streams import held_out_examples, probe_examples
@@ -44,13 +45,18 @@ class Stage:
     encoder: Network
     objective: Objective
     evaluation: HeldOutEvaluation
+    further: list[Evaluation]  # measured beside it
     in_distribution: InDistribution | None
-    probes: list[Probe | TrainedProbe]
     pooler: Pooler | None  # of the checkpoint that it starts from, if it trains no head on pairs
     earlier: tuple[HeldOutEvaluation, ...]  # those of the stages before, which are asked again
     speaks: bool  # whether its head on tokens is trained
     reporter: Reporter | None = None  # of a run that is a trial of a search
     hands_on: bool = False  # whether the next stage asks for its optimizer
+
+    @property
+    def evaluations(self) -> list[Evaluation]:
+        """All that is measured of the trained network, in the order of the record."""
+        return [self.evaluation, *self.further]
 
     @property
     def before(self) -> Path | None:
@@ -95,7 +101,7 @@ def open_stage(run: Run, data: Data, profile: ResolvedProfile, folder: Path, ear
         pooler = run.model.pooler(encoder, run.root_seed)
     elif not run.model.fill_pairs(encoder, pair_head, run.objective.needed_pairs) and steps == 0:
         pair_head = None  # its weights are random and stay so
-    most = run.evaluation.examples
+    what = run.objective.held_out(run.evaluation).targets
     stage = Stage(
         run,
         data,
@@ -105,9 +111,15 @@ def open_stage(run: Run, data: Data, profile: ResolvedProfile, folder: Path, ear
         steps,
         encoder,
         objective,
-        evaluation=HeldOutEvaluation(held_out_examples(run, data), most, objective.token_head_name),
+        evaluation=HeldOutEvaluation(
+            held_out_examples(run, data),
+            run.evaluation.examples,
+            objective.token_head_name,
+            what,
+            data.stores["train"].ids,
+        ),
+        further=[*find_probes(run, data, objective, pair_head), *run.objective.evaluations(run, data)],
         in_distribution=InDistribution(run, data, objective) if run.evaluation.own_points and steps else None,
-        probes=find_probes(run, data, objective, pair_head),
         pooler=pooler,
         earlier=tuple(stage.evaluation for stage in earlier),
         speaks=filled or steps > 0 or any(stage.speaks for stage in earlier),
@@ -122,7 +134,7 @@ def open_stage(run: Run, data: Data, profile: ResolvedProfile, folder: Path, ear
     return stage
 
 
-def find_probes(run: Run, data: Data, objective: Objective, pair_head: Any) -> list[Probe | TrainedProbe]:
+def find_probes(run: Run, data: Data, objective: Objective, pair_head: Any) -> list[Evaluation]:
     """The evaluations on pairs: of the model's own head, if it distinguishes as many kinds of pairs, and of trained
     probes, if the config sets them.
 
@@ -130,7 +142,7 @@ def find_probes(run: Run, data: Data, objective: Objective, pair_head: Any) -> l
     out with a message.
     """
     settings = run.evaluation
-    probes: list[Probe | TrainedProbe] = []
+    probes: list[Evaluation] = []
     for name, (pairs, kinds) in PROBES.items():
         try:
             if pair_head is not None and pair_head.kinds == kinds:

@@ -3,30 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Protocol
 
-import numpy as np
 import pytorch_lightning as pl
-import torch
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
-from paribus.corruption.examples import Stream
+from paribus.corruption.examples import Stream, marked_batch
 from paribus.data.order import Order
 from paribus.data.sequences import Array
-from paribus.models.network import Batch
+from paribus.models.network import Batch, as_batch
 from paribus.tasks.rows import TaskRows, order
 
 Step = list[Batch]  # the microbatches of one optimizer step
 MULTIPLE = 8  # rows are padded to a multiple of this number of tokens
-
-
-def as_batch(arrays: dict[str, Any]) -> Batch:
-    """Numpy arrays as tensors; `full` says that no row is padded; counts stay plain numbers, and `task` a name."""
-    batch: Batch = {name: torch.from_numpy(a) for name, a in arrays.items() if isinstance(a, np.ndarray)}
-    batch |= {name: text for name, text in arrays.items() if isinstance(text, str)}
-    batch["full"] = bool((arrays["length_B"] == arrays["ids_BL"].shape[1]).all())
-    batch["counts"] = {**arrays["counts"], "sequences": len(arrays["length_B"])}
-    return batch
 
 
 class PretrainingSteps:
@@ -63,7 +52,7 @@ class PretrainingSteps:
         return batches
 
     def _batch(self, epoch: int, rows: Array) -> Batch:
-        return as_batch({**self.order.examples.batch(epoch, rows), **self.order.marks(epoch, rows)})
+        return as_batch(marked_batch(self.order, epoch, rows))
 
 
 class TaskSteps:

@@ -11,14 +11,12 @@ from paribus.corruption.collators.text_to_text import EncoderDecoderCollator
 from paribus.corruption.corruption import Corruption
 from paribus.corruption.examples import Examples, open_examples
 from paribus.corruption.masking.single_tokens import Bernoulli
-from paribus.corruption.masking.whole_row import NoNoise
-from paribus.corruption.views.replace import Replace, Unchanged
+from paribus.corruption.views.replace import Replace
 from paribus.data.formats.pairs import SegmentPair
 from paribus.data.mask_schedule import Static
 
 if TYPE_CHECKING:
     from paribus.data.tokens.prepare import Data
-    from paribus.objectives.spec import ObjectiveSpec
     from paribus.training.description import Run
 
 
@@ -31,7 +29,7 @@ def training_examples(run: Run, data: Data, split: str = "train", seed: int | No
     """
     check_examples(run)
     corruption = run.objective.corruption(run.masking)
-    collator = _collator(run, corruption, run.objective)
+    collator = _collator(run.model.collator or run.objective.collator, corruption)  # of a model that writes, its own
     return open_examples(data, split, run.input, corruption, run.root_seed if seed is None else seed, collator)
 
 
@@ -78,31 +76,19 @@ def check_fits(run: Run) -> None:
         raise UserError("the objective writes text, but the model is an encoder", "set model=t5_tiny or objective=mlm")
 
 
-def _collator(run: Run, corruption: Corruption, objective: ObjectiveSpec | None = None) -> Collator:
-    """What the model takes; of an encoder, what the objective reads.
-
-    If a text-to-text objective is only shown, with an encoder as the model, an encoder-decoder is assumed.
-    """
-    stated = run.model.collator or (None if objective is None else objective.collator)
+def _collator(stated: Collator | None, corruption: Corruption) -> Collator:
+    """The collator, or one of the kind of network that this corruption is for."""
     return stated or (EncoderCollator() if corruption.targets is None else EncoderDecoderCollator())
 
 
 def held_out_examples(run: Run, data: Data) -> Examples:
-    """The examples of the held-out evaluation, the same for every arm, under fixed noise.
+    """The examples of the held-out evaluation, the same for every arm of an objective, under fixed noise.
 
-    They are masked exactly at `evaluation.rate` with BERT's 80/10/10, or by the evaluation's own masking, inputs and
-    targets. Models that never see noise predict every token of the same text.
     Raises UserError for a split without an example.
     """
-    settings, collator = run.evaluation, None
-    if settings.masking is not None:
-        corruption = Corruption(settings.masking, settings.inputs, settings.targets)
-        collator = _collator(run, corruption)
-    elif run.objective.predicts_noise:
-        corruption = _fixed(settings.rate, Replace())
-    else:
-        corruption, collator = Corruption(NoNoise(schedule=Static()), Unchanged()), run.objective.collator
-    return open_examples(data, "validation", settings.input, corruption, settings.seed, collator)
+    text = run.objective.held_out(run.evaluation)
+    collator = _collator(text.collator or run.model.collator, text.corruption)
+    return open_examples(data, "validation", text.input, text.corruption, run.evaluation.seed, collator)
 
 
 def probe_examples(run: Run, data: Data, pairs: str, split: str = "validation", masked: bool = True) -> Examples:
@@ -113,9 +99,5 @@ def probe_examples(run: Run, data: Data, pairs: str, split: str = "validation", 
     """
     input_format = SegmentPair(run.input.length, pairs, short_seq_prob=0.0, redraw=Static())
     shown = Replace() if masked else Replace(mask=0.0, random=0.0, keep=1.0)
-    return open_examples(data, split, input_format, _fixed(run.evaluation.rate, shown), run.evaluation.seed)
-
-
-def _fixed(rate: float, shown: Replace) -> Corruption:
-    """Single tokens at this rate, the same in every pass."""
-    return Corruption(Bernoulli(rate, schedule=Static()), shown)
+    corruption = Corruption(Bernoulli(run.evaluation.rate, schedule=Static()), shown)
+    return open_examples(data, split, input_format, corruption, run.evaluation.seed)

@@ -103,9 +103,13 @@ def time_evaluations(stage: Stage) -> float:
         for evaluation, often in zip(evaluations, points, strict=True):
             part = copy.copy(evaluation)
             part.arrays = evaluation.arrays[:: max(1, len(evaluation.arrays) // BATCHES)]
-            taken = _timed(partial(part.measure, stage.encoder, stage.head)) / len(part.arrays)
+            taken = _timed(partial(part.measure, stage.encoder, stage.objective)) / len(part.arrays)
             total += taken * len(evaluation.arrays) * (1 + len(evaluation_steps(often, stage.steps)))
-        return total + sum(_timed(partial(probe.measure, stage.encoder, stage.pair_head)) for probe in stage.probes)
+        for further in stage.further:
+            often = stage.run.evaluation.points if further.during_training else 0
+            taken = _timed(partial(further.measure, stage.encoder, stage.objective))
+            total += taken * (1 + len(evaluation_steps(often, stage.steps)))
+        return total
 
 
 def time_task(run: Run, data: Data, encoder: Network, name: str, profile: ResolvedProfile) -> float:

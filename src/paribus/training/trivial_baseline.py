@@ -3,7 +3,8 @@
 It knows how frequent each token is, and the kind of each place beside the one that it predicts: start or inside of a
 word, sentinel, mask, separator and so on. The text of a decoder is predicted from the kind of the token before and the
 number of words before, and which sentinel comes next is given away. A masked token is predicted from the kinds of both
-neighbors. A token that is shown in the place itself, the original or a random one, is used too.
+neighbors. A token that is shown in the place itself, the original or a random one, is used too, unless it is always the
+original (`shows_answers`).
 """
 
 from __future__ import annotations
@@ -192,6 +193,15 @@ def find_text(kinds: Kinds, arrays: Arrays, places: Places) -> Places:
     text[arrays["slot_P"]] = places.target_P
     at_P = np.flatnonzero(kinds.is_word(text))
     return Places(text[at_P], [read[at_P - 1], read[np.minimum(at_P + 1, len(read) - 1)]])
+
+
+def shows_answers(parts: Sequence[Places]) -> bool:
+    """Whether the answer is shown in every predicted place.
+
+    The text is then read as it is, by a network that does not see the place that it predicts. A trivial model must not
+    see it either: it would have no loss, and no network could be better.
+    """
+    return all(part.shown_P is not None and bool((part.shown_P == part.target_P).all()) for part in parts)
 
 
 def join(parts: Sequence[Places]) -> Places:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from paribus.reports.tables.claims import Reasons, judge_claims
-from paribus.reports.tables.curves import average_curves, average_effects, collect_curves
+from paribus.reports.tables.curves import average_curves, average_effects, collect_curves, find_column
 from paribus.reports.tables.design import Design, make_design
 from paribus.reports.tables.evidence import Evidence, average_budgets, gather
 from paribus.reports.tables.facts import find_facts
@@ -290,7 +290,12 @@ def assemble(design: Design, roots: Sequence[Path]) -> Table:
     design = design.apply(manifest)
     stored = find_records(design.study, design.scale, roots)
     table, arms = build_table(design, stored.records), tuple(design.arms)
-    curves = collect_curves(stored.records, arms, roots, gather(design, stored.records).find_averaged())
+    evidence = gather(design, stored.records)
+    measured = collect_curves(stored.records, arms, roots, evidence.find_averaged())
+    curves = {
+        metric: {arm: of_arm for arm, of_arm in of_metric.items() if not evidence.is_apart(arm, find_column(metric))}
+        for metric, of_metric in measured.items()
+    }
     return replace(
         table,
         notes=(*table.notes, *(f"Left out: {why}." for why in stored.left_out)),

@@ -24,10 +24,10 @@ from paribus.verdict.claims import Claim, Sentence
 from paribus.verdict.contrast import NO_SCRATCH, Contrast
 from paribus.verdict.controls import find_plateau, find_stuck, find_unjudged
 from paribus.verdict.metrics import (
-    HELD_OUT,
     MEAN,
     POINT,
     find_incomparable,
+    held_out_columns,
     in_points,
     is_controlled,
     is_task,
@@ -88,11 +88,11 @@ def find_bar(
         return why
     if is_controlled(column):
         return None if evidence.values(SCRATCH, column) else NO_SCRATCH
-    prefix = next((name for name in HELD_OUT if column.startswith(name)), None)
-    if prefix is None or design.foreign:
+    loss = held_out_columns().get(column)
+    if loss is None or design.foreign:
         return None
-    losses = {arm: list(_select(evidence.values(arm, f"{prefix}loss"), seeds).values()) for arm in arms}
-    unigrams = {arm: evidence.anchors(arm, f"{prefix}loss").get("unigram", {}) for arm in arms}
+    losses = {arm: list(_select(evidence.values(arm, loss), seeds).values()) for arm in arms}
+    unigrams = {arm: evidence.anchors(arm, loss).get("unigram", {}) for arm in arms}
     return find_plateau(losses, {arm: mean_sd(list(values.values()))[0] for arm, values in unigrams.items() if values})
 
 
@@ -179,13 +179,15 @@ def _make_contrasts(
         unjudged = [name for name in (arm, versus) if name in evidence.unjudged]
         stuck = {name: [course.stuck for course in evidence.courses(name, seeds)] for name in (arm, versus)}
         bar = find_bar(design, evidence, column, (arm, versus), seeds)
+        absent = [f"{name}: {design.absent[name]}" for name in (arm, versus) if name in design.absent]
+        absent += [f"{name}: measured over other targets" for name in (arm, versus) if evidence.is_apart(name, column)]
         contrast = Contrast(
             column,
             pair,
             claim.margin(column),
             evidence.subtract(arm, versus, column, seeds),
             bar or find_unjudged(unjudged) or find_stuck(stuck),
-            absent="; ".join(f"{name}: {design.absent[name]}" for name in (arm, versus) if name in design.absent),
+            absent="; ".join(absent),
             gains=(find_gain(column, arm), find_gain(column, versus)) if is_controlled(column) else None,
             diverged=(evidence.count_diverged(arm, column), evidence.count_diverged(versus, column)),
             level=claim.level,

@@ -209,10 +209,14 @@ def _is_in_step(curves: Sequence[Curve]) -> bool:
     )
 
 
+def find_column(metric: str) -> str:
+    """The column of a curve: `mlm_loss` of `validation/mlm_loss`."""
+    return metric.partition(DIFFERENCE)[0].removesuffix(ON_THE_WAY).removeprefix(HELD_OUT)
+
+
 def find_factor(metric: str) -> float:
     """What the values of a curve are multiplied by to be drawn: 100 if its column is in points."""
-    column = metric.partition(DIFFERENCE)[0].removesuffix(ON_THE_WAY)
-    return 100.0 if in_points(column) else 1.0
+    return 100.0 if in_points(find_column(metric)) else 1.0
 
 
 def scale_band(band: Band, factor: float) -> Band:

@@ -13,11 +13,12 @@ from paribus.core.errors import UserError
 from paribus.core.stages import FIRST
 from paribus.reports.tables.design import Design
 from paribus.reports.tables.schema import Budget
+from paribus.reports.tables.targets import describe_apart, find_apart
 from paribus.runs.record import Record
 from paribus.sweeps.sweep import SCRATCH, TRIAL, UNMATCHED
 from paribus.verdict.contrast import Share
 from paribus.verdict.controls import TOLERANCE, Course, find_unjudged, find_unmatched, read_course
-from paribus.verdict.metrics import MEAN, find_metric, held_out_loss, is_averaged
+from paribus.verdict.metrics import MEAN, find_metric, held_out_columns, is_averaged
 from paribus.verdict.statistics import MeanDifference, is_number, mean_sd, pair_seeds, rounded, use_all_runs
 
 OLDER = "Made under another version of the sweep file"  # which may have had other claims
@@ -32,9 +33,10 @@ SPENT = ("raw_tokens", "input_tokens", "predicted_tokens", "padding_tokens", "se
 class Evidence:
     """`runs`: {arm: {seed: record}}, of any status; `notes`: what was left out or is missing.
 
-    `tasks`: the design's task columns in points, of which the column `mean` is the mean. `unjudged`: arms
-    with pre-trained runs that measured a held-out loss, but not the loss on their own noise. `unpaired`: whether runs
-    count whose seed the other arm lacks.
+    `tasks`: the design's task columns in points, of which the column `mean` is the mean. `unjudged`: arms with
+    pre-trained runs that did not measure the loss on their own noise. `unpaired`: whether runs count whose seed the
+    other arm lacks. `apart`: {held-out loss: the arms that have it over other targets than the table}; neither this
+    loss nor its accuracy and perplexity are values of theirs.
     """
 
     runs: Mapping[str, Mapping[int, Record]]
@@ -42,6 +44,7 @@ class Evidence:
     tasks: tuple[str, ...] = ()
     unjudged: tuple[str, ...] = ()
     unpaired: bool = False
+    apart: Mapping[str, frozenset[str]] = field(default_factory=dict)
     _read: dict[tuple[str, str], dict[int, float]] = field(default_factory=dict, repr=False, compare=False)
 
     def done(self, arm: str) -> dict[int, Record]:
@@ -53,6 +56,10 @@ class Evidence:
         counts = Counter(seed for arm in arms for seed in self.done(arm))
         return tuple(sorted(seed for seed, count in counts.items() if count > 1))
 
+    def is_apart(self, arm: str, column: str) -> bool:
+        """Whether the arm's values of the column are over other targets than those of the table."""
+        return arm in self.apart.get(held_out_columns().get(column, column), ())
+
     def values(self, arm: str, column: str) -> dict[int, float]:
         """{seed: value} of the runs in which the column is a number. Do not change it: it is read once."""
         if (arm, column) not in self._read and column == MEAN:
@@ -62,7 +69,8 @@ class Evidence:
             self._read[arm, column] = {seed: math.fsum(values[seed] for values in tasks) / len(tasks) for seed in seeds}
         if (arm, column) not in self._read:
             read = find_metric(column).read or (lambda run: run.metrics.get(column))
-            values = {seed: read(run) for seed, run in self.done(arm).items()}
+            runs = {} if self.is_apart(arm, column) else self.done(arm)
+            values = {seed: read(run) for seed, run in runs.items()}
             self._read[arm, column] = {seed: float(value) for seed, value in values.items() if is_number(value)}
         return self._read[arm, column]
 
@@ -133,6 +141,8 @@ class Evidence:
                 for name in shared
             }
         anchors: dict[str, dict[int, float]] = defaultdict(dict)
+        if self.is_apart(arm, column):
+            return {}
         for seed, run in self.done(arm).items():
             for name, value in run.baselines.get(column, {}).items():
                 anchors[name][seed] = float(value)
@@ -165,11 +175,13 @@ def gather(design: Design, records: Sequence[Record]) -> Evidence:
             del runs[run.arm][run.seed]
             notes.append(f"{run.label} is left out: it was trained on a different text than the other runs.")
     trained = [run for seeds in runs.values() for run in seeds.values() if run.done and run.pretrained]
-    unjudged = {run.arm for run in trained if held_out_loss(run.metrics) is not None and not run.own}
+    unjudged = {run.arm for run in trained if not run.own}
     judged = () if design.foreign or design.scale == TRIAL else design.arms
     tasks = tuple(filter(is_averaged, design.columns))
     told = tuple(arm for arm in judged if arm in unjudged)
-    evidence = Evidence(runs, (), tasks, told, unpaired=design.foreign)
+    everything = Evidence(runs, (), tasks, told, unpaired=design.foreign)
+    apart = find_apart(design, everything)
+    evidence = Evidence(runs, (), tasks, told, unpaired=design.foreign, apart=apart)
     if not evidence.done(design.baseline):
         notes.append(f"No run of the baseline {design.baseline} is finished: no differences from it.")
     mixed = find_mixed_precisions(run for seeds in evidence.runs.values() for run in seeds.values())
@@ -177,6 +189,7 @@ def gather(design: Design, records: Sequence[Record]) -> Evidence:
         *_note_statuses(design, evidence),
         *_note_not_finite(design, evidence),
         *_note_older(design, evidence),
+        *describe_apart(design, everything, apart),
         *(
             f"Seed {seed} has runs in {' and '.join(sorted(groups))}: its arms differ in more than the sweep varies."
             for seed, groups in mixed.items()

@@ -16,13 +16,9 @@ from paribus.core.registry import Registry
 
 POINT = 0.01  # one "point" of an accuracy-like metric, whose values lie in [0, 1]
 MEAN = "mean"  # a column: the mean of a sweep's other task columns in points, seed by seed
-HELD_OUT = ("mlm_", "clm_", "denoising_")  # columns of the held-out evaluation, as against the scores of tasks
 LOSS = "loss"  # what a search minimizes if it names no objective
-
-
-def held_out_loss(values: Mapping[str, float | None]) -> float | None:
-    """The loss of the held-out evaluation among a run's metrics, whatever its head is."""
-    return next((values[name] for test in HELD_OUT if (name := f"{test}loss") in values), None)
+MASKS = ("input", "masking", "objective", "mixture", "corpus", "tokenizer", "evaluation")
+FAVORS = "this loss favors the arm that trained on its masks"
 
 
 class Measurements(Protocol):
@@ -56,6 +52,11 @@ class Metric:
         held_out: measured on held-out text even if a task is named, so that the model from scratch has none.
         read: how the column is read from a record that does not hold it among its metrics.
         foreign: of runs of another framework, which have neither a model from scratch nor our held-out text.
+        held_out_loss: the loss of the held-out evaluation, in nats, such as `mlm_loss`. `mlm_perplexity` and
+            `mlm_accuracy` are columns with it. Lower is better, and what favors an arm is fixed if nothing else is.
+        whole: a column has this name, not only its end, as if `read` or `held_out_loss` is given.
+
+    Raises ValueError for a held-out loss whose name does not end with `_loss`.
     """
 
     name: str
@@ -69,6 +70,18 @@ class Metric:
     read: Read | None = None
     rank: int = 0
     foreign: bool = False
+    held_out_loss: bool = False
+    whole: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.held_out_loss:
+            return
+        if not self.name.endswith(f"_{LOSS}"):
+            raise ValueError(f"the held-out loss {self.name!r} has to end with _{LOSS}")
+        object.__setattr__(self, "lower_is_better", True)
+        if not self.fixed:
+            object.__setattr__(self, "fixed", MASKS)
+            object.__setattr__(self, "reason", FAVORS)
 
 
 METRICS: Registry[Metric] = Registry("paribus.verdict.metrics")
@@ -96,6 +109,24 @@ def find_metric(column: str) -> Metric:
 
 def _longest(name: str) -> Metric:
     return max((kind for kind in METRICS.all() if name.endswith(kind.name)), key=lambda kind: len(kind.name))
+
+
+def held_out_columns() -> dict[str, str]:
+    """{column of the held-out evaluation: the loss that it belongs to}: `mlm_loss` for itself, `mlm_perplexity` and
+    `mlm_accuracy`, then those of the other registered losses.
+    """
+    losses = [kind.name for kind in METRICS.all() if kind.held_out_loss]
+    return {f"{name.removesuffix(LOSS)}{kind}": name for name in losses for kind in (LOSS, "perplexity", "accuracy")}
+
+
+def held_out_loss(values: Mapping[str, float | None]) -> float | None:
+    """The loss of the held-out evaluation among a run's metrics, whatever its head is."""
+    return next((values[name] for name in held_out_columns().values() if name in values), None)
+
+
+def whole_columns() -> list[str]:
+    """The registered names that are those of columns, beside the ones of the held-out evaluation."""
+    return [kind.name for kind in METRICS.all() if kind.whole or kind.read]
 
 
 def metric(column: str) -> str:

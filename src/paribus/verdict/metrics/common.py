@@ -12,11 +12,9 @@ column shows that, and is not a fair scale for the quality of an encoder.
 
 from __future__ import annotations
 
-from paribus.verdict.metrics import MEAN, METRICS, Measurements, Metric
+from paribus.verdict.metrics import FAVORS, MASKS, MEAN, METRICS, Measurements, Metric
 
-_MASKS = ("input", "masking", "objective", "mixture", "corpus", "tokenizer", "evaluation")
 _PAIRS = ("corpus", "tokenizer", "evaluation", "input.length")
-_FAVORS = "this loss favors the arm that trained on its masks"
 _OTHERS = "they are not asked about the same pairs"
 
 
@@ -25,16 +23,19 @@ def _read_forgetting(run: Measurements) -> float | None:
     return run.metrics.get("stage_forgetting", None if "stages" in run.further else 0.0)
 
 
-METRICS.add(Metric("", points=True, decimals=1, fixed=_MASKS, reason=_FAVORS))  # accuracies and the like
+METRICS.add(Metric("", points=True, decimals=1, fixed=MASKS, reason=FAVORS))  # accuracies and the like
 for _name in ("loss", "ppl", "bits_per_byte", "error", "seconds", "unknown_rate"):
-    METRICS.add(Metric(_name, lower_is_better=True, fixed=_MASKS, reason=_FAVORS))
+    METRICS.add(Metric(_name, lower_is_better=True, fixed=MASKS, reason=FAVORS))
+METRICS.add(Metric("mlm_loss", held_out_loss=True, rank=-1))  # named first
+for _name in ("clm_loss", "denoising_loss"):
+    METRICS.add(Metric(_name, held_out_loss=True))
 METRICS.add(Metric(MEAN, points=True, decimals=1))  # of tasks, which any two arms may be compared by
-METRICS.add(Metric("perplexity", lower_is_better=True, decimals=2, fixed=_MASKS, reason=_FAVORS))
+METRICS.add(Metric("perplexity", lower_is_better=True, decimals=2, fixed=MASKS, reason=FAVORS))
 for _name in ("nsp_accuracy", "sop_accuracy", "sentence_accuracy"):
     _fixed = (*_PAIRS, "masking", "objective.view")
     METRICS.add(Metric(_name, points=True, decimals=1, fixed=_fixed, reason=_OTHERS, pairs=True))
-METRICS.add(Metric("forgetting", lower_is_better=True, held_out=True, fixed=_MASKS, reason=_FAVORS))
+METRICS.add(Metric("forgetting", lower_is_better=True, held_out=True, fixed=MASKS, reason=FAVORS))
 METRICS.add(
-    Metric("stage_forgetting", lower_is_better=True, held_out=True, fixed=_MASKS, reason=_FAVORS, read=_read_forgetting)
+    Metric("stage_forgetting", lower_is_better=True, held_out=True, fixed=MASKS, reason=FAVORS, read=_read_forgetting)
 )
 METRICS.add(Metric("_probe_accuracy", points=True, decimals=1, fixed=_PAIRS, reason=_OTHERS, pairs=True))

@@ -1,0 +1,73 @@
+"""Held-out losses over different sets of targets: they are no numbers of one column."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from paribus.verdict.metrics import held_out_columns, write_value
+from paribus.verdict.statistics import mean_sd
+
+if TYPE_CHECKING:
+    from paribus.reports.tables.design import Design
+    from paribus.reports.tables.evidence import Evidence
+
+
+class TargetSet(NamedTuple):
+    """Which places a loss is a mean over, as a record says; `places` is how many."""
+
+    what: str
+    places: int
+
+
+def find_apart(design: Design, evidence: Evidence) -> dict[str, frozenset[str]]:
+    """{loss: the arms whose targets are others than those of the baseline}, or of the first arm that has the loss.
+
+    The number of places is compared if the arms read the same held-out text in rows of the same length.
+    """
+    differences = design.audit.get("differences", {})
+    varied = {*design.varies, *(key for of_arm in differences.values() for key in of_arm)}
+    same_text = not design.varies_text and "input.length" not in varied
+    apart: dict[str, frozenset[str]] = {}
+    for loss, sets in list_sets(design, evidence).items():
+        asked = {arm: {(one.what, one.places if same_text else 0) for one in of_arm} for arm, of_arm in sets.items()}
+        first = next(iter(asked.values()))
+        apart[loss] = frozenset(arm for arm, of_arm in asked.items() if of_arm != first)
+    return apart
+
+
+def list_sets(design: Design, evidence: Evidence) -> dict[str, dict[str, list[TargetSet]]]:
+    """{held-out loss: {arm: the sets of targets of its runs, each once}}, the baseline first."""
+    sets: dict[str, dict[str, list[TargetSet]]] = {}
+    for arm in sorted(design.arms, key=lambda arm: arm != design.baseline):
+        for run in evidence.done(arm).values():
+            for loss, targets in run.targets.items():
+                found = TargetSet(str(targets["what"]), int(targets["places"]))
+                of_arm = sets.setdefault(loss, {}).setdefault(arm, [])
+                of_arm += [found] if found not in of_arm else []
+    return sets
+
+
+def describe_apart(design: Design, evidence: Evidence, apart: Mapping[str, frozenset[str]]) -> list[str]:
+    """A note on each arm whose targets are others: its values, those of the table, and both sets."""
+    notes = []
+    for loss, sets in list_sets(design, evidence).items():
+        columns = [column for column in design.columns if held_out_columns().get(column, column) == loss]
+        described = {arm: _describe(evidence, arm, columns) for arm in sets}
+        named = {
+            arm: " and ".join(f'"{one.what}" ({one.places:,} places)' for one in of_arm) for arm, of_arm in sets.items()
+        }
+        first = next(iter(sets))
+        notes += [
+            f"{arm}: left out because its targets are others: {described[arm]} over {named[arm]}; "
+            f"{first} has {described[first]} over {named[first]}."
+            for arm in sets
+            if arm in apart[loss] and described[arm]
+        ]
+    return notes
+
+
+def _describe(evidence: Evidence, arm: str, columns: Sequence[str]) -> str:
+    """`clm_loss 5.123, clm_accuracy 21.4`: the means of an arm."""
+    values = {column: list(evidence.values(arm, column).values()) for column in columns}
+    return ", ".join(f"{column} {write_value(column, mean_sd(each)[0])}" for column, each in values.items() if each)
