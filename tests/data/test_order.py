@@ -19,7 +19,7 @@ from paribus.corruption.examples import Examples
 from paribus.corruption.views.tokens import Full, Nothing
 from paribus.data.formats.input_format import BareRows
 from paribus.data.formats.windows import Windows
-from paribus.data.order import Block, Order, check_limits, compose_order
+from paribus.data.order import Block, Order, StreamMarks, check_limits, compose_order
 from paribus.training.steps import PretrainingSteps
 
 
@@ -47,11 +47,11 @@ class ParallelStreams(Order[Examples]):
     def split(self, epoch: int, rows: Any, most: int | None) -> Iterator[Any]:
         yield from np.split(rows, range(most, len(rows), most) if most else [])
 
-    def marks(self, epoch: int, rows: Any) -> dict[str, Any]:
+    def marks(self, epoch: int, rows: Any) -> StreamMarks:
         segments, store = self.examples.index(epoch).segments(rows), self.examples.store
         assert isinstance(segments, BareRows)
         new_document_B = np.isin(segments.start_B, store.sentence_start[store.document_start])
-        return {"begin_B": (rows % self.per_epoch == 0) | new_document_B}
+        return StreamMarks((rows % self.per_epoch == 0) | new_document_B)
 
 
 class StreamWindows(Windows):
@@ -79,9 +79,11 @@ def test_each_place_of_the_batch_reads_on_from_step_to_step() -> None:
 def test_a_batch_says_where_a_stream_begins() -> None:
     order = order_of(cross=False)
     steps, edges = PretrainingSteps(order, 40, 2), order.examples.store.sentence_start
-    begins = np.array([np.concatenate([batch["begin_B"] for batch in steps[step]]) for step in range(40)])
+    begins = np.array([np.concatenate([batch["begins_B"] for batch in steps[step]]) for step in range(40)])
     assert begins[0].all()
-    assert order.marks(1, order.blocks(order.examples.size(0) // 4)[0][1])["begin_B"].all()  # the next epoch
+    next_epoch = order.marks(1, order.blocks(order.examples.size(0) // 4)[0][1])
+    assert next_epoch is not None
+    assert next_epoch.begins_B.all()
     rows = np.array([order.blocks(step)[0][1] for step in range(1, 20)])
     start = order.examples.index(0).segments(rows.reshape(-1)).start_B.reshape(rows.shape)
     assert np.array_equal(begins[1:20], np.isin(start, edges[order.examples.store.document_start]))

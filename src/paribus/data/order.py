@@ -7,17 +7,27 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import count
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from paribus.core.errors import UserError
 from paribus.core.settings import Batch
-from paribus.data.sequences import Array, Arrays
+from paribus.data.sequences import Array, Flags
 
 MOST_PASSES: Final = 10**6
 Block = tuple[int, Array]  # (epoch, rows)
+
+
+class StreamMarks(NamedTuple):
+    """What a batch of a model with memory says besides the arrays of the collator.
+
+    Attributes:
+        begins_B: bool [B], True where a row does not continue the row that its place held in the step before.
+    """
+
+    begins_B: Flags
 
 
 class Passes(Protocol):
@@ -37,8 +47,8 @@ class Order(ABC, Generic[Read]):
     """Which examples each optimizer step reads, as a pure function of the step number.
 
     `StepPlan` shuffles each epoch. A different order, such as parallel streams for a model with memory, overrides
-    `blocks` and `steps_for`; also `split` if rows must keep their places, and `marks` to mark in the batch that a
-    stream begins.
+    `blocks` and `steps_for`; also `split`, so that rows keep their places, and `marks`, without which no memory is
+    carried.
     """
 
     examples: Read
@@ -64,11 +74,9 @@ class Order(ABC, Generic[Read]):
         for at in range(0, len(rows), most):
             yield rows[at : at + most]
 
-    def marks(self, epoch: int, rows: Array) -> Arrays:
-        """Arrays that the batch of these rows gets besides those of the collator, such as `begin_B`: bool [B], True if
-        a row does not continue the row that its place held in the step before.
-        """
-        return {}
+    def marks(self, epoch: int, rows: Array) -> StreamMarks | None:
+        """Which of these rows begin anew; None if all of them do: then no memory is carried from step to step."""
+        return None
 
 
 def check_limits(max_steps: int | None, max_tokens: int | None, max_epochs: float | None) -> None:

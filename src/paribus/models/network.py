@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from paribus.models.spec import Shape
 
 Batch = dict[str, Any]
-State = Any  # what a network with memory carries: tensors in dicts, lists or tuples; None without one
+State = Any  # what a network with memory carries: tensors in containers (`state_classes`); None without one
 Std = Callable[[str], float]  # name of a parameter -> standard deviation of its initial weights
 
 
@@ -60,12 +60,14 @@ class Network(nn.Module, ABC):
         norm_eps: epsilon of LayerNorms, which heads share.
         head_activation: the function in the head on tokens, by its name in `transformers`.
         head_unbiased: the parts of that head, "dense" and "norm", that have no bias.
+        state_classes: the NamedTuples and dataclasses that its state consists of, beside dicts, lists and tuples.
     """
 
     backbone: Any
     norm_eps: float = 1e-12
     head_activation: str = "gelu"
     head_unbiased: frozenset[str] = frozenset()
+    state_classes: ClassVar[tuple[type, ...]] = ()
 
     def __init__(self, spec: Shape, vocabulary: Vocabulary, width: int, depth: int) -> None:
         super().__init__()
@@ -83,8 +85,9 @@ class Network(nn.Module, ABC):
         If the batch has `read_P`, flat places of [B, L], only these and the first of each row are read of the states,
         and a network may leave out the others.
 
-        A network with memory forgets a row if the batch says that a document begins there. The learner detaches what it
-        leaves, passes it to the next step and keeps it in checkpoints.
+        A network with memory forgets a row where `begins_B` is True. If batches have `begins_B` (`StreamMarks`), the
+        learner detaches what the network leaves, passes it to the next step and keeps it in checkpoints. Batches
+        without it, such as those of fine-tuning and of shuffled text, come without a state.
         """
 
     def summarize(self, hidden_BLD: Tensor, batch: Batch) -> Tensor | None:

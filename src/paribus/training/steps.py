@@ -63,7 +63,8 @@ class PretrainingSteps:
         return batches
 
     def _batch(self, epoch: int, rows: Array) -> Batch:
-        return as_batch({**self.order.examples.batch(epoch, rows), **self.order.marks(epoch, rows)})
+        marks = self.order.marks(epoch, rows)
+        return as_batch({**self.order.examples.batch(epoch, rows), **({} if marks is None else marks._asdict())})
 
 
 class TaskSteps:
