@@ -56,7 +56,7 @@ class Network(nn.Module, ABC):
         vocabulary: of the tokens that it reads.
         width: of the states between layers.
         depth: how many layers are on top of each other; stacks side by side count once.
-        backbone: the module that holds all weights; checkpoints hold its state.
+        backbone: the module whose weights `tensor_names` names in checkpoints; others get "network." before their name.
         norm_eps: epsilon of LayerNorms, which heads share.
         head_activation: the function in the head on tokens, by its name in `transformers`.
         head_unbiased: the parts of that head, "dense" and "norm", that have no bias.
@@ -182,6 +182,12 @@ class Network(nn.Module, ABC):
 def find_real(length_B: Tensor, width: int) -> Tensor:
     """bool [B, L]: which places of rows of these lengths are not padding; L is `width`."""
     return torch.arange(width, device=length_B.device) < length_B[:, None]
+
+
+def named_weights(module: nn.Module) -> dict[str, Tensor]:
+    """{name: weight} of all parameters, shared ones once, and of the buffers that are part of the state."""
+    kept = module.state_dict().keys()
+    return {**dict(module.named_parameters()), **{name: b for name, b in module.named_buffers() if name in kept}}
 
 
 def keep_states(module: nn.Module, keep: Callable[[Tensor], None], norm: nn.Module | None = None) -> None:

@@ -18,6 +18,7 @@ from paribus.core.errors import UserError, located
 from paribus.core.processes import check_ranks
 from paribus.core.stages import FIRST
 from paribus.data.tokens.tokenizer import Tokenizer
+from paribus.models import checkpoint
 from paribus.models.heads.choices import FirstToken, TaskHead
 from paribus.models.heads.head import TokenHead, loss_of
 from paribus.models.network import Network
@@ -205,6 +206,7 @@ def check_points(run: Run, profile: ResolvedProfile) -> None:
 def check_stage(stage: Stage) -> None:
     """A stage whose network is built. Only the last stage of a run is fine-tuned."""
     run = stage.run
+    check_kept(stage)
     if not run.stage:
         # a stage of the run trains a pooler, or the model came with one, or came without any weights
         paired = [one for one in run.chain if one.objective.needed_pairs]
@@ -217,6 +219,18 @@ def check_stage(stage: Stage) -> None:
     if stage.probes and run.members > 1:
         cause = f"members={run.members}, but pair accuracies need a single model"
         raise UserError(cause, "set evaluation.probe_examples=0 objective=mlm, or members=1")
+
+
+def check_kept(stage: Stage) -> None:
+    """Weights of a network or objective that its checkpoint would not hold."""
+    checkpoint.name_tensors(stage.encoder, stage.head, stage.pair_head, stage.pooler)
+    objective = stage.objective
+    parts = [stage.encoder, objective.token_head, objective.pair_head, *objective.further_parts.values()]
+    kept = {id(weight) for part in parts if part is not None for weight in part.state_dict(keep_vars=True).values()}
+    lost = [name for name, weight in objective.state_dict(keep_vars=True).items() if id(weight) not in kept]
+    if lost:
+        cause = f"a checkpoint of {type(objective).__name__} would lose its weight {lost[0]}"
+        raise UserError(cause, "put it into a head or another module of the objective, under a name of its own")
 
 
 def check_tasks(run: Run, layers: int, has_pooler: bool, tokenizer: Tokenizer) -> None:

@@ -25,6 +25,7 @@ from paribus.core.files import replacing, write_sealed
 from paribus.core.processes import patient
 from paribus.core.settings import Profile
 from paribus.data.sequences import Array, Arrays
+from paribus.models.network import named_weights
 from paribus.tasks.mixtures import deal
 from paribus.tasks.rows import TaskRows, order
 from paribus.training.callbacks import LAST, Bar, LastCheckpoint, TaskCurve, saved_steps
@@ -175,7 +176,7 @@ def train_joint(learner: Finetuning, steps: JointSteps, setup: Setup, settings: 
             ckpt_path=place / LAST if done else None,
             weights_only=True,
         )
-    tensors = {f"encoder.{key}": tensor for key, tensor in learner.encoder.named_parameters()}
+    tensors = {f"encoder.{key}": tensor for key, tensor in named_weights(learner.encoder).items()}
     for task, head in learner.objective.heads.items():
         tensors |= {f"head.{task}.{key}": tensor for key, tensor in head.state_dict().items()}
     with replacing(path) as work:
