@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.dropout import _DropoutNd
 from transformers import PretrainedConfig
 
 from paribus.core.errors import UserError
@@ -141,10 +142,12 @@ class Network(nn.Module, ABC):
         """Restore weight sharing between layers after modules were added."""
 
     def remove_dropout(self) -> None:
-        """Remove all dropout."""
+        """Remove all dropout, that inside recurrent layers and attention of PyTorch included."""
         for module in self.modules():
-            if isinstance(module, nn.Dropout):
+            if isinstance(module, _DropoutNd):
                 module.p = 0.0
+            elif isinstance(module, nn.RNNBase | nn.MultiheadAttention):
+                module.dropout = 0.0
 
     @property
     def head_weights(self) -> frozenset[str]:

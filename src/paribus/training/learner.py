@@ -184,7 +184,11 @@ class Finetuning(Learner):
         self.method = method
 
     def on_train_batch_start(self, batch: Step, batch_idx: int) -> None:
-        """Freeze for this step what the method has not opened yet; the optimizer already has all parameters."""
+        """Freeze for this step what the method has not opened yet; the optimizer already has all parameters. An encoder
+        that does not move is in evaluation mode: its running statistics stay what they are.
+        """
+        if not self.method.moves:
+            self.encoder.eval()
         done = self.trainer.global_step / self.total_steps
         self.method.set_head_trainable(self.objective, self.encoder.depth, done)
         self.method.set_trainable(self.encoder, done)  # last: a head may be tied to word embeddings
