@@ -208,7 +208,9 @@ def _learner(
 
 
 def task_steps(run: Run, encoded: TaskRows, task_type: TaskType, seed: int) -> TaskSteps:
-    return TaskSteps(encoded, run.finetune.batch_size, run.finetune.epochs if task_type.trained else 0, seed)
+    settings = run.finetune
+    epochs = settings.epochs if task_type.trained else 0
+    return TaskSteps(encoded, settings.batch_size, epochs, seed, settings.max_examples)
 
 
 def task_seed(run: Run, task: str, seed: int, turn: int = 0) -> int:
