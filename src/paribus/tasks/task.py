@@ -45,7 +45,7 @@ class Task(ABC):
         self.name, self.task_type, self.key = name, task_type, f"tasks.{name}"
         self.fields = Fields(name, "text", "pair")
         self.limits = {"train": max_train, "validation": max_validation}
-        self.most: int | None = None  # examples of each set, whatever its limit; see `limited`
+        self.examples_limit: int | None = None  # examples of each set, whatever its limit; see `limited`
         self.task_type.check(self.key)
         least = max(1, len(task_type.classes))
         for split, limit in self.limits.items():
@@ -57,10 +57,10 @@ class Task(ABC):
 
     def limited(self, most: int | None) -> Task:
         """The task with at most this many examples of each set, chosen by hash; None: all."""
-        if most == self.most:
+        if most == self.examples_limit:
             return self
         task = copy.copy(self)
-        task.most = most
+        task.examples_limit = most
         return task
 
     @property
@@ -106,15 +106,15 @@ class Task(ABC):
 
     def _folder(self, cache: Path) -> Path:
         """Where the examples are stored, after they are built if they are not."""
-        limit = [] if self.most is None else [self.most]
+        limit = [] if self.examples_limit is None else [self.examples_limit]
         folder = cache / "tasks" / f"{self.name}-{digest([FORMAT, self.semantics, self.source(), *limit])}"
         if is_stored(folder):
             return folder
-        if self.most is None:
+        if self.examples_limit is None:
             examples = self.build(cache)
         else:
             every = self.limited(None).examples(cache)
-            examples = {split: limit_rows(rows, self.most) for split, rows in every.items()}
+            examples = {split: limit_rows(rows, self.examples_limit) for split, rows in every.items()}
         for split, rows in examples.items():
             if not rows:
                 raise UserError(f"{self.key}: no labeled examples in {split}", "use a split that has labels")
