@@ -137,9 +137,12 @@ def load_head(network: Network, head: nn.Module, folder: Path) -> bool:
     return True
 
 
-def read_token_head(network: Network, folder: Path, needed: bool) -> dict[str, Tensor] | None:
-    """The weights of the head on tokens of a checkpoint, if it has one. Raises UserError if a needed one is absent."""
-    head = MaskedLMHead(network)
+def read_token_head(network: Network, head: MaskedLMHead, folder: Path, needed: bool) -> dict[str, Tensor] | None:
+    """The weights of the head on tokens of a checkpoint, if it has one. Raises UserError if a needed one is absent.
+
+    Args:
+        head: a head as that of the checkpoint, which is filled.
+    """
     if not load_head(network, head, folder):
         if not needed:
             return None

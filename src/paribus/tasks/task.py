@@ -114,7 +114,7 @@ class Task(ABC):
             examples = self.build(cache)
         else:
             every = self.limited(None).examples(cache)
-            examples = {split: limit_rows(rows, self.examples_limit) for split, rows in every.items()}
+            examples = {split: limit_rows(rows, self.examples_limit, b"limited") for split, rows in every.items()}
         for split, rows in examples.items():
             if not rows:
                 raise UserError(f"{self.key}: no labeled examples in {split}", "use a split that has labels")

@@ -21,6 +21,7 @@ from paribus.data.tokens.tokenizer import Tokenizer
 from paribus.models import checkpoint
 from paribus.models.heads.choices import FirstToken, TaskHead
 from paribus.models.heads.head import TokenHead, loss_of
+from paribus.models.heads.vocabulary import MaskedLMHead
 from paribus.models.network import Network
 from paribus.objectives.mlm import MaskedLM
 from paribus.tasks.rows import FORMATS, GPT, head_tokens
@@ -213,6 +214,7 @@ def check_stage(stage: Stage) -> None:
         trained = any(stage.steps if one is run else one.trainer.max_steps != 0 for one in paired)
         pooler = stage.pooler is not None or trained or bool(paired and not run.model.lacks_pooler(stage.encoder))
         check_tasks(run, stage.encoder.depth, pooler, stage.data.tokenizer)
+        check_speakers(run, stage.objective.token_head)
         check_replay(run, stage.objective.token_head)
         check_heads(run, stage.encoder)
         check_transfer(run, stage.encoder)
@@ -273,6 +275,19 @@ def check_scored(run: Run, name: str, tokenizer: Tokenizer) -> None:
     with located(task.key):
         for rows in task.examples(run.cache).values():
             run.task_type(name).encode(rows, tokenizer, tokenizer.vocabulary, run.finetune)
+
+
+def check_speakers(run: Run, head: TokenHead | None) -> None:
+    """Tasks that the pre-trained head on tokens answers without training, if it is of another kind than theirs."""
+    if run.model.writes_text or run.finetune.encoder:
+        return
+    for name in run.tuned_tasks:
+        task_type = run.task_type(name)
+        answers = task_type.speaks and not (task_type.trained and run.finetune.of(name).epochs)
+        if answers and type(head) is not MaskedLMHead:
+            found = "none" if head is None else f"a {type(head).__name__}"
+            cause = f"tasks.{name} is answered by a {MaskedLMHead.__name__}, but the objective trains {found}"
+            raise UserError(cause, "set objective=clm masking=none model.attention=left, or leave the task out")
 
 
 def check_replay(run: Run, head: TokenHead | None) -> None:
