@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import unicodedata
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from paribus.data.tokens import words
 from paribus.data.tokens.pretrained import Pretrained, wrap
 from paribus.data.tokens.tokenizer import Tokenizer, load_vocabulary
 from paribus.data.tokens.trained import BPE, Trained, Unigram, WordPiece
+from paribus.data.tokens.vocabulary import Entries
 
 KINDS: dict[str, type[Trained]] = {"wordpiece": WordPiece, "bpe": BPE, "unigram": Unigram}
 SIZES = {"wordpiece": 150, "bpe": 330, "unigram": 120}
@@ -202,6 +204,7 @@ def test_a_word_has_the_same_pieces_at_the_start_and_inside(kind: str, trained: 
 TRAIN = """
 import sys
 import unicodedata
+from dataclasses import replace
 from pathlib import Path
 from test_tokenizer import KINDS, SIZES, TEXTS
 for kind, size in SIZES.items():
@@ -387,3 +390,30 @@ def test_every_choice_composes(choice: str) -> None:
     identity = build(cfg.tokenizer).identity()
     assert identity["kind"] == choice
     assert "name" not in identity
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_spellings_have_no_marks_of_words(kind: str, trained: dict[str, Tokenizer], folder: Path) -> None:
+    vocabulary = trained[kind].vocabulary
+    entries = Entries(folder / kind, vocabulary.size, None)
+    spellings = replace(vocabulary, entries=entries).spellings
+    assert len(spellings) == vocabulary.size
+    assert spellings[vocabulary.mask] == trained[kind].backend.id_to_token(vocabulary.mask)
+    ids = [token for row, _ in trained[kind].encode(["old sailor", "the river"]) for token in row.tolist()]
+    assert "".join(spellings[token] for token in ids) == "oldsailortheriver"
+    again = pickle.loads(pickle.dumps(entries))
+    assert "spellings" not in vars(again)
+    assert again.spellings == spellings
+
+
+def test_bytes_that_are_no_text_stay_as_they_are_written(gpt_like: Path, tmp_path: Path) -> None:
+    tokenizer = Pretrained(str(gpt_like)).build((), tmp_path / "made")
+    spellings = Entries(tmp_path / "made", tokenizer.vocabulary.size, None).spellings
+    number = tokenizer.backend.token_to_id("Ã")
+    assert spellings[number] == "Ã"
+    assert not any(text.startswith(("Ġ", " ")) for text in spellings)
+
+
+def test_a_vocabulary_without_a_text_has_no_counts(trained: dict[str, Tokenizer]) -> None:
+    with pytest.raises(UserError, match="take the vocabulary of prepared data"):
+        _ = trained["wordpiece"].vocabulary.count_V

@@ -11,16 +11,23 @@ import pytest
 import pytorch_lightning as pl
 import torch
 from small_finetuning import GOLDEN, METHODS, TASK, backbone, config, logits, overrides_of, rows, tuned
+from toy_training import batch_of, fit, network_of
+from toys import Topic
+from toys_outside import Normed
 
 from paribus.core.build import build
 from paribus.core.errors import UserError
 from paribus.finetuning import saved
-from paribus.finetuning.method import HEAD, ChainThaw, GradualUnfreezing, LayerwiseDecay
+from paribus.finetuning.method import HEAD, ChainThaw, Frozen, GradualUnfreezing, LayerwiseDecay
+from paribus.objectives.objective import Objective
+from paribus.optim.adamw import AdamW
+from paribus.optim.lr_schedule import Schedule
 from paribus.runs.identity import meaning
 from paribus.training.checks import check_finetuning, check_tasks
 from paribus.training.description import Run
 from paribus.training.finetune import trained_share
 from paribus.training.finetuner import Base, finetuner
+from paribus.training.learner import Finetuning
 from paribus.training.profile import resolve
 from paribus.training.steps import StepData, task_batch
 from paribus.training.trainer import trainer
@@ -302,3 +309,18 @@ def test_in_each_stage_only_its_own_weights_change(norm: str) -> None:
 
     trainer(resolve(cfg.profile), steps.total, [Watch()]).fit(learner, StepData(steps, 0, 0))
     assert moved == [{HEAD}, {0}, {1}, {2}, *[{HEAD, 0, 1, 2}] * 4]
+
+
+def test_frozen_keeps_running_statistics_and_silences_recurrent_layers() -> None:
+    network = network_of(Normed(16))
+    before = {name: value.clone() for name, value in network.state_dict().items()}
+    method = Frozen()
+    method.shape(network, 0)
+    silent: Any = network
+    assert (silent.lstm.dropout, silent.drop.p) == (0.0, 0.0)
+    settings: dict[str, Any] = {"total_steps": 2, "total_tokens": 0, "clip": 1.0, "seed": 1, "method": method}
+    head = Objective({"task": Topic(16, 2)})
+    learner: Any = Finetuning(network, head, AdamW(lr=0.01), Schedule("constant"), **settings)
+    fit(learner, [[batch_of(0)], [batch_of(1)]], 2)
+    assert all(torch.equal(value, before[name]) for name, value in learner.encoder.state_dict().items())
+    assert learner.objective.training

@@ -12,6 +12,7 @@ import pytest
 import torch
 from omegaconf import OmegaConf
 from pytorch_lightning import Callback
+from safetensors.torch import load_file
 from toy_training import VOCABULARY, assert_resumes, batch_of, fit, learner_of, network_of
 from toys import Remembering, ReplacedTokens, Topic, WordVectors
 
@@ -169,3 +170,15 @@ def test_memory_does_not_leave_a_checkpoint_of_a_network_without_one(tmp_path: P
     learner = learner_of(network, MaskedLM(Replace()).build(network, VOCABULARY, 7), 1)
     fit(learner, [[batch_of(0)]], 1).save_checkpoint(tmp_path / "last.ckpt")
     assert "carried" not in torch.load(tmp_path / "last.ckpt", weights_only=True)
+
+
+def test_a_network_reads_spellings_and_counts(arguments: list[str], trust: Callable[..., None]) -> None:
+    trust("toys_characters")
+    cfg = compose([*arguments, "profile.workers=1"])
+    OmegaConf.set_struct(cfg, False)
+    cfg.model = OmegaConf.create({"_target_": "toys_characters.Characters", "hidden": 24})
+    folder = run(cfg)
+    assert json.loads((folder / "result.json").read_text())["status"] == "done"
+    letters = load_file(folder / "model" / "model.safetensors")["network.letters.weight"]
+    assert len(letters) < 150
+    assert letters.std() > 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -327,6 +328,14 @@ def test_settings_that_do_not_fit_are_refused(
     with pytest.raises(UserError, match=message) as error:
         run(compose([*arguments, *LEFT, *([] if "task=" in change[0] else ["task=exam"]), *change]))
     assert "\n" not in str(error.value)
+
+
+def test_a_head_of_another_kind_is_refused_before_training(
+    options: Path, arguments: list[str], trust: Callable[..., None], refused_run: Callable[..., str]
+) -> None:
+    trust("toys_heads")
+    message = refused_run(*arguments, *LEFT, "task=exam", "objective._target_=toys_heads.UntiedLM")
+    assert "tasks.exam is answered by a MaskedLMHead, but the objective trains a Untied" in message
 
 
 def test_a_table_of_options_may_be_scored(tmp_path: Path) -> None:

@@ -236,3 +236,11 @@ def test_a_task_keeps_its_own_way_to_split_a_batch() -> None:
 
 def test_lengths_are_those_of_the_tasks() -> None:
     assert several().length_N.tolist() == [3] * 6 + [6] * 4
+
+
+@pytest.mark.parametrize("step", ["one_task", "all_tasks"])
+def test_a_pass_reads_at_most_so_many_rows(step: str) -> None:
+    alone = TaskSteps(several(), batch_size=5, epochs=2, seed=0, most=7)
+    assert alone.total == 4
+    joint = JointSteps(several().tasks, Joint(BySize(), epochs=2, step=step), batch_size=3, seed=0, most=3)
+    assert sum(len(batch["label_B"]) for step in range(joint.total) for batch in joint[step]) == 12

@@ -122,6 +122,7 @@ class FineTuning:
         "covers": None,
         "encoder": False,
         "target_masking": 0.7,
+        "max_examples": None,
     }
 
     method: Any = None
@@ -138,6 +139,7 @@ class FineTuning:
     target_length: int = field(default=64, metadata=within(1, 10**6))
     target_masking: float = 0.7
     clip: float | None = 1.0
+    max_examples: int | None = field(default=None, metadata=within(2, 10**9))
     format: str = "bert"
     truncation: str = "head"
     label_smoothing: float = field(default=0.0, metadata=within(0, 1))

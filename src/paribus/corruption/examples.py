@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
@@ -174,7 +174,7 @@ def open_examples(
     if store is not None:
         vocabulary = data.vocabulary
         if corruption.inputs.needs_counts:
-            vocabulary = replace(vocabulary, count_V=data.count_V)
+            _ = vocabulary.count_V  # counted here, and not by every worker
         examples = Examples(
             store, input_format, corruption, collator or EncoderCollator(), vocabulary, seed, input_format.length
         )

@@ -22,7 +22,7 @@ SCHEDULES = ("layers", "released")
 class Method:
     """What a method does to the loaded encoder. The head trains at the full rate; this base class changes nothing."""
 
-    moves: ClassVar[bool] = True  # something besides a head
+    moves: ClassVar[bool] = True  # something besides a head; otherwise the encoder stays in evaluation mode
     enters_layers: ClassVar[bool] = False  # puts modules inside them
 
     def check(self, layers: int) -> None:

@@ -21,7 +21,7 @@ from paribus.core.settings import FineTuning
 from paribus.core.trust import check_tree
 from paribus.finetuning.method import Method
 from paribus.models.heads.choices import TaskHead
-from paribus.models.network import Batch, Network
+from paribus.models.network import Batch, Network, named_weights
 from paribus.tasks.types.base import TaskType
 
 MEND = "name a file that finetune.keep=true wrote"
@@ -52,13 +52,13 @@ def fingerprint(encoder: Network) -> str:
 
 
 def trained(shaped: Network, backbone: Network) -> dict[str, Tensor]:
-    """{name: weight} of what a method added or trained."""
-    before = dict(backbone.named_parameters())
+    """{name: weight} of what a method added or trained, and statistics that training moved."""
+    before = named_weights(backbone)
     changed: dict[str, Tensor] = {}
-    for name, parameter in shaped.named_parameters():
+    for name, weight in named_weights(shaped).items():
         old = before.get(name.replace("base_layer.", ""))  # as LoRA wraps a matrix
-        if old is None or not torch.equal(old.to(parameter.device), parameter):
-            changed[name] = parameter
+        if old is None or not torch.equal(old.to(weight.device), weight):
+            changed[name] = weight
     return changed
 
 
@@ -112,7 +112,9 @@ def load(path: Path, backbone: Network) -> FineTuned:
     for name, tensor in tensors.items():
         if name.startswith("encoder."):  # a parameter of its own replaces the shared one
             module, _, parameter = name.removeprefix("encoder.").rpartition(".")
-            setattr(shaped.get_submodule(module), parameter, nn.Parameter(tensor, requires_grad=False))
+            is_buffer = parameter in dict(shaped.get_submodule(module).named_buffers(recurse=False))
+            weight = tensor if is_buffer else nn.Parameter(tensor, requires_grad=False)
+            setattr(shaped.get_submodule(module), parameter, weight)
     return FineTuned(shaped.eval(), head.eval(), task_type)
 
 

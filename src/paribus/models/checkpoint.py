@@ -32,18 +32,9 @@ def save(
     The class of `transformers` that the config names loads them: `AutoModelForMaskedLM` for an encoder,
     `AutoModelForCausalLM` if its attention is left-only, `T5ForConditionalGeneration` for an encoder-decoder. Weights
     for which `transformers` has no class (more than two kinds of pairs, one stack that writes) keep the nearest names.
-    A `pooler` is kept if there is no head on pairs, whose own it would be.
+    A `pooler` is kept if there is no head on pairs, whose own it would be. Raises UserError if a weight would be lost.
     """
-    state = network.backbone.state_dict()
-    tensors = {theirs: state[ours] for ours, theirs in network.tensor_names().items()}
-    if head is not None:
-        names = _name_weights(head, network.head_parts, "head.")
-        tensors |= {names[ours]: tensor for ours, tensor in head.state_dict().items()}
-    if pair is not None:
-        names = _name_weights(pair, network.pair_parts, "pair.")
-        tensors |= {names[ours]: tensor for ours, tensor in pair.state_dict().items()}
-    if pair is None and pooler is not None:
-        tensors |= {f"{network.pair_parts['pooler']}.{part}": tensor for part, tensor in pooler.items()}
+    tensors = name_tensors(network, head, pair, pooler)
     folder.mkdir(parents=True, exist_ok=True)
     network.checkpoint_config(head, pair).save_pretrained(folder)
     save_file(_copy_to_cpu(tensors), folder / WEIGHTS, {"format": "pt"})
@@ -52,6 +43,32 @@ def save(
         modes = {"word_embedding_dimension": network.width, f"pooling_mode_{network.spec.pooling}_tokens": True}
         write_json(folder / POOLING, modes)
     seal_folder(folder)
+
+
+def name_tensors(
+    network: Network,
+    head: nn.Module | None = None,
+    pair: nn.Module | None = None,
+    pooler: Mapping[str, Tensor] | None = None,
+) -> dict[str, Tensor]:
+    """{name in a checkpoint: weight} of what `save` writes. Raises UserError if a weight has no name of its own."""
+    state = network.state_dict(keep_vars=True)
+    backbone = network.backbone.state_dict(keep_vars=True)
+    tensors = {theirs: backbone[ours] for ours, theirs in network.tensor_names().items()}
+    tensors |= {theirs: state[ours] for ours, theirs in _name_outside(network).items()}
+    for module, parts, prefix in ((head, network.head_parts, "head."), (pair, network.pair_parts, "pair.")):
+        if module is not None:
+            names = _name_weights(module, parts, prefix)
+            weights = module.state_dict(keep_vars=True)
+            tensors |= {names[ours]: weight for ours, weight in weights.items()}
+            state |= {f"{prefix}{ours}": weight for ours, weight in weights.items()}
+    if pair is None and pooler is not None:
+        tensors |= {f"{network.pair_parts['pooler']}.{part}": tensor for part, tensor in pooler.items()}
+    named = set(map(id, tensors.values()))
+    if lost := [name for name, weight in state.items() if id(weight) not in named]:
+        cause = f"a checkpoint of {type(network).__name__} would lose its weight {lost[0]}"
+        raise UserError(cause, "give each weight its own name in tensor_names, head_parts and pair_parts")
+    return tensors
 
 
 def load(network: Network, folder: Path) -> None:
@@ -64,11 +81,14 @@ def load(network: Network, folder: Path) -> None:
         raise UserError(f"no checkpoint at {path}", "name a folder with model.safetensors, or train it first")
     check_folder(folder)
     try:
-        file, names = load_file(path), network.tensor_names()
+        file, names, outside = load_file(path), network.tensor_names(), _name_outside(network)
         tensors = {ours: file[theirs] for ours, theirs in names.items() if theirs in file}
         # An unknown tensor of the backbone keeps its name, and does not fit
-        unknown = {name for name in file if network.owns(name)} - set(names.values())
+        unknown = {name for name in file if network.owns(name)} - set(names.values()) - set(outside.values())
+        if missing := set(outside.values()) - file.keys():
+            raise RuntimeError(f"without {min(missing)}")
         network.backbone.load_state_dict(tensors | {name: file[name] for name in unknown})
+        network.load_state_dict({ours: file[theirs] for ours, theirs in outside.items()}, strict=False)
     except (SafetensorError, RuntimeError) as error:
         raise _misfit(path, str(error)) from error
     loaded = network.backbone.state_dict()
@@ -117,9 +137,12 @@ def load_head(network: Network, head: nn.Module, folder: Path) -> bool:
     return True
 
 
-def read_token_head(network: Network, folder: Path, needed: bool) -> dict[str, Tensor] | None:
-    """The weights of the head on tokens of a checkpoint, if it has one. Raises UserError if a needed one is absent."""
-    head = MaskedLMHead(network)
+def read_token_head(network: Network, head: MaskedLMHead, folder: Path, needed: bool) -> dict[str, Tensor] | None:
+    """The weights of the head on tokens of a checkpoint, if it has one. Raises UserError if a needed one is absent.
+
+    Args:
+        head: a head as that of the checkpoint, which is filled.
+    """
     if not load_head(network, head, folder):
         if not needed:
             return None
@@ -204,6 +227,11 @@ def _read_linear(name: str, folder: Path) -> dict[str, Tensor] | None:
 def _misfit(path: Path, why: str) -> UserError:
     """The error for weights that are not those of the network."""
     return UserError(f"{path} does not fit the model ({' '.join(why.split())[:160]})", "use its own config")
+
+
+def _name_outside(network: Network) -> dict[str, str]:
+    """{name in the network: name in the file} of its weights outside the backbone."""
+    return {name: f"network.{name}" for name in network.state_dict() if not name.startswith("backbone.")}
 
 
 def _name_weights(head: nn.Module, parts: Mapping[str, str], prefix: str) -> dict[str, str]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.dropout import _DropoutNd
 from transformers import PretrainedConfig
 
 from paribus.core.errors import UserError
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from paribus.models.spec import Shape
 
 Batch = dict[str, Any]
-State = Any  # what a network with memory carries: tensors in dicts, lists or tuples; None without one
+State = Any  # what a network with memory carries: tensors in containers (`state_classes`); None without one
 Std = Callable[[str], float]  # name of a parameter -> standard deviation of its initial weights
 
 
@@ -57,16 +58,18 @@ class Network(nn.Module, ABC):
         vocabulary: of the tokens that it reads.
         width: of the states between layers.
         depth: how many layers are on top of each other; stacks side by side count once.
-        backbone: the module that holds all weights; checkpoints hold its state.
+        backbone: the module whose weights `tensor_names` names in checkpoints; others get "network." before their name.
         norm_eps: epsilon of LayerNorms, which heads share.
         head_activation: the function in the head on tokens, by its name in `transformers`.
         head_unbiased: the parts of that head, "dense" and "norm", that have no bias.
+        state_classes: the NamedTuples and dataclasses that its state consists of, beside dicts, lists and tuples.
     """
 
     backbone: Any
     norm_eps: float = 1e-12
     head_activation: str = "gelu"
     head_unbiased: frozenset[str] = frozenset()
+    state_classes: ClassVar[tuple[type, ...]] = ()
 
     def __init__(self, spec: Shape, vocabulary: Vocabulary, width: int, depth: int) -> None:
         super().__init__()
@@ -84,8 +87,9 @@ class Network(nn.Module, ABC):
         If the batch has `read_P`, flat places of [B, L], only these and the first of each row are read of the states,
         and a network may leave out the others.
 
-        A network with memory forgets a row if the batch says that a document begins there. The learner detaches what it
-        leaves, passes it to the next step and keeps it in checkpoints.
+        A network with memory forgets a row where `begins_B` is True. If batches have `begins_B` (`StreamMarks`), the
+        learner detaches what the network leaves, passes it to the next step and keeps it in checkpoints. Batches
+        without it, such as those of fine-tuning and of shuffled text, come without a state.
         """
 
     def summarize(self, hidden_BLD: Tensor, batch: Batch) -> Tensor | None:
@@ -139,10 +143,12 @@ class Network(nn.Module, ABC):
         """Restore weight sharing between layers after modules were added."""
 
     def remove_dropout(self) -> None:
-        """Remove all dropout."""
+        """Remove all dropout, that inside recurrent layers and attention of PyTorch included."""
         for module in self.modules():
-            if isinstance(module, nn.Dropout):
+            if isinstance(module, _DropoutNd):
                 module.p = 0.0
+            elif isinstance(module, nn.RNNBase | nn.MultiheadAttention):
+                module.dropout = 0.0
 
     @property
     def head_weights(self) -> frozenset[str]:
@@ -189,6 +195,12 @@ def as_batch(arrays: dict[str, Any]) -> Batch:
 def find_real(length_B: Tensor, width: int) -> Tensor:
     """bool [B, L]: which places of rows of these lengths are not padding; L is `width`."""
     return torch.arange(width, device=length_B.device) < length_B[:, None]
+
+
+def named_weights(module: nn.Module) -> dict[str, Tensor]:
+    """{name: weight} of all parameters, shared ones once, and of the buffers that are part of the state."""
+    kept = module.state_dict().keys()
+    return {**dict(module.named_parameters()), **{name: b for name, b in module.named_buffers() if name in kept}}
 
 
 def keep_states(module: nn.Module, keep: Callable[[Tensor], None], norm: nn.Module | None = None) -> None:

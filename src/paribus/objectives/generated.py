@@ -117,11 +117,6 @@ class FromGenerator(FromNoise):
             checkpoint.load(self.generator, folder)
             checkpoint.load_head(self.generator, self.fill, folder)
 
-    @property
-    def further_parts(self) -> dict[str, nn.Module]:
-        generator = {} if self.generator is None else {GENERATOR: self.generator}
-        return {**super().further_parts, **generator, "fill": self.fill}
-
     def denominators(self) -> dict[str, str]:
         generator = {GENERATOR: self.fill.denominator} if self.learns else {}
         return {**generator, **super().denominators()}

@@ -64,9 +64,12 @@ class Objective(nn.Module):
 
     @property
     def further_parts(self) -> dict[str, nn.Module]:
-        """{name: head or network} beside the heads on tokens and on pairs, which a later stage takes over."""
-        kept = (self.token_head, self.pair_head)
-        return {name: head for name, head in self.named_heads.items() if head not in kept and head.state_dict()}
+        """{name: module} of all that has weights beside the heads on tokens and on pairs: further heads and networks,
+        which a checkpoint keeps and a later stage takes over.
+        """
+        kept = (self.heads, self.token_head, self.pair_head)
+        parts = {**dict(self.named_heads), **dict(self.named_children())}
+        return {name: part for name, part in parts.items() if part not in kept and part.state_dict()}
 
     def take_over(self, folder: Path) -> None:
         """Load the initial weights of further networks from the checkpoint of the stage before."""

@@ -132,17 +132,19 @@ def _normalized(row: AnyExample) -> tuple[str, ...]:
     return tuple(map(normalize, row.texts))
 
 
-def limit_rows(rows: list[Row], limit: int | None) -> list[Row]:
-    """At most `limit` rows, those with the lowest hash, in their order: a new row displaces at most one other."""
+def limit_rows(rows: list[Row], limit: int | None, person: bytes = b"") -> list[Row]:
+    """At most `limit` rows, those with the lowest hash, in their order: a new row displaces at most one other. Another
+    `person` gives another choice, which does not depend on one that was made before.
+    """
     if limit is None or len(rows) <= limit:
         return rows
-    chosen = sorted(range(len(rows)), key=lambda i: (_hash_row(rows[i]), i))[:limit]
+    chosen = sorted(range(len(rows)), key=lambda i: (_hash_row(rows[i], person), i))[:limit]
     return [rows[i] for i in sorted(chosen)]
 
 
-def _hash_row(row: AnyExample) -> bytes:
+def _hash_row(row: AnyExample, person: bytes = b"") -> bytes:
     values = (value for part in row for value in (part if isinstance(part, list) else [part]))
-    return blake2b("\0".join(map(str, values)).encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return blake2b("\0".join(map(str, values)).encode("utf-8", "surrogatepass"), digest_size=8, person=person).digest()
 
 
 def hash_examples(examples: Examples, classes: Sequence[str]) -> str:

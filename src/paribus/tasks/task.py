@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -12,7 +13,7 @@ from paribus.core.checksums import digest, is_stored
 from paribus.core.console import say
 from paribus.core.errors import UserError
 from paribus.core.files import whole_folder, write_json
-from paribus.tasks.examples import Examples, count_leaks, hash_examples, read_examples, write_examples
+from paribus.tasks.examples import Examples, count_leaks, hash_examples, limit_rows, read_examples, write_examples
 from paribus.tasks.prompts import Fields
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class Task(ABC):
         self.name, self.task_type, self.key = name, task_type, f"tasks.{name}"
         self.fields = Fields(name, "text", "pair")
         self.limits = {"train": max_train, "validation": max_validation}
+        self.examples_limit: int | None = None  # examples of each set, whatever its limit; see `limited`
         self.task_type.check(self.key)
         least = max(1, len(task_type.classes))
         for split, limit in self.limits.items():
@@ -52,6 +54,14 @@ class Task(ABC):
                     f"{self.key}.max_{split}={limit} is out of range",
                     f"allow at least {least} examples, or null for all",
                 )
+
+    def limited(self, most: int | None) -> Task:
+        """The task with at most this many examples of each set, chosen by hash; None: all."""
+        if most == self.examples_limit:
+            return self
+        task = copy.copy(self)
+        task.examples_limit = most
+        return task
 
     @property
     def further_sets(self) -> list[str]:
@@ -96,10 +106,15 @@ class Task(ABC):
 
     def _folder(self, cache: Path) -> Path:
         """Where the examples are stored, after they are built if they are not."""
-        folder = cache / "tasks" / f"{self.name}-{digest([FORMAT, self.semantics, self.source()])}"
+        limit = [] if self.examples_limit is None else [self.examples_limit]
+        folder = cache / "tasks" / f"{self.name}-{digest([FORMAT, self.semantics, self.source(), *limit])}"
         if is_stored(folder):
             return folder
-        examples = self.build(cache)
+        if self.examples_limit is None:
+            examples = self.build(cache)
+        else:
+            every = self.limited(None).examples(cache)
+            examples = {split: limit_rows(rows, self.examples_limit, b"limited") for split, rows in every.items()}
         for split, rows in examples.items():
             if not rows:
                 raise UserError(f"{self.key}: no labeled examples in {split}", "use a split that has labels")

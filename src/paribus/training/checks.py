@@ -19,8 +19,10 @@ from paribus.core.errors import UserError, located
 from paribus.core.processes import check_ranks
 from paribus.core.stages import FIRST
 from paribus.data.tokens.tokenizer import Tokenizer
+from paribus.models import checkpoint
 from paribus.models.heads.choices import FirstToken, TaskHead
 from paribus.models.heads.head import TokenHead, loss_of
+from paribus.models.heads.vocabulary import MaskedLMHead
 from paribus.models.network import Network
 from paribus.objectives.mlm import MaskedLM
 from paribus.tasks.rows import FORMATS, GPT, head_tokens
@@ -206,12 +208,14 @@ def check_points(run: Run, profile: ResolvedProfile) -> None:
 def check_stage(stage: Stage) -> None:
     """A stage whose network is built. Only the last stage of a run is fine-tuned."""
     run = stage.run
+    check_kept(stage)
     if not run.stage:
         # a stage of the run trains a pooler, or the model came with one, or came without any weights
         paired = [one for one in run.chain if one.objective.needed_pairs]
         trained = any(stage.steps if one is run else one.trainer.max_steps != 0 for one in paired)
         pooler = stage.pooler is not None or trained or bool(paired and not run.model.lacks_pooler(stage.encoder))
         check_tasks(run, stage.encoder.depth, pooler, stage.data.tokenizer)
+        check_speakers(run, stage.objective.token_head)
         check_replay(run, stage.objective.token_head)
         check_heads(run, stage.encoder)
         check_transfer(run, stage.encoder)
@@ -223,6 +227,18 @@ def check_stage(stage: Stage) -> None:
         singles = ", ".join(name for evaluation in stage.further for name in evaluation.metrics)
         cause = f"members={run.members}, but only a single model can be asked for {singles}"
         raise UserError(cause, "set evaluation.probe_examples=0 objective=mlm, or members=1")
+
+
+def check_kept(stage: Stage) -> None:
+    """Weights of a network or objective that its checkpoint would not hold."""
+    checkpoint.name_tensors(stage.encoder, stage.head, stage.pair_head, stage.pooler)
+    objective = stage.objective
+    parts = [stage.encoder, objective.token_head, objective.pair_head, *objective.further_parts.values()]
+    kept = {id(weight) for part in parts if part is not None for weight in part.state_dict(keep_vars=True).values()}
+    lost = [name for name, weight in objective.state_dict(keep_vars=True).items() if id(weight) not in kept]
+    if lost:
+        cause = f"a checkpoint of {type(objective).__name__} would lose its weight {lost[0]}"
+        raise UserError(cause, "put it into a head or another module of the objective, under a name of its own")
 
 
 def check_tasks(run: Run, layers: int, has_pooler: bool, tokenizer: Tokenizer) -> None:
@@ -265,6 +281,19 @@ def check_scored(run: Run, name: str, tokenizer: Tokenizer) -> None:
     with located(task.key):
         for rows in task.examples(run.cache).values():
             run.task_type(name).encode(rows, tokenizer, tokenizer.vocabulary, run.finetune)
+
+
+def check_speakers(run: Run, head: TokenHead | None) -> None:
+    """Tasks that the pre-trained head on tokens answers without training, if it is of another kind than theirs."""
+    if run.model.writes_text or run.finetune.encoder:
+        return
+    for name in run.tuned_tasks:
+        task_type = run.task_type(name)
+        answers = task_type.speaks and not (task_type.trained and run.finetune.of(name).epochs)
+        if answers and type(head) is not MaskedLMHead:
+            found = "none" if head is None else f"a {type(head).__name__}"
+            cause = f"tasks.{name} is answered by a {MaskedLMHead.__name__}, but the objective trains {found}"
+            raise UserError(cause, "set objective=clm masking=none model.attention=left, or leave the task out")
 
 
 def check_replay(run: Run, head: TokenHead | None) -> None:

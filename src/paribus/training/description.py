@@ -108,6 +108,7 @@ class Run:
         parts["mixture"] = parts.get("mixture") or None
         if parts["finetune"].method is None:
             raise UserError("finetune.method is missing", "do not delete the group finetune")
+        parts["tasks"] = {name: task.limited(parts["finetune"].max_examples) for name, task in parts["tasks"].items()}
         needed = {each.name for each in fields(Run) if each.default is MISSING} & known
         if missing := sorted(needed - parts.keys()):
             raise UserError(f"the config has no '{missing[0]}'", "do not delete it")

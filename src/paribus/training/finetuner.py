@@ -15,6 +15,7 @@ from paribus.core.settings import FineTuning
 from paribus.data.tokens.prepare import Data
 from paribus.finetuning.method import Full
 from paribus.models import checkpoint
+from paribus.models.heads.vocabulary import MaskedLMHead
 from paribus.models.network import Network, named_generator
 from paribus.objectives.objective import Objective
 from paribus.tasks.examples import Examples
@@ -64,7 +65,11 @@ def base_of(run: Run, encoder: Network, folder: Path, memory: Memory | None = No
     asked = any(run.finetune.of(name).head.pretrained_pooler for name in run.tuned_tasks)
     types = [run.task_type(name) for name in run.tuned_tasks]
     untrained = any(not (each.trained and run.finetune.epochs) for each in types if each.speaks)
-    speaker = checkpoint.read_token_head(encoder, folder, untrained) if any(each.speaks for each in types) else None
+    speaker = None
+    if any(each.speaks for each in types):
+        head = run.objective.compose(encoder, encoder.vocabulary).token_head
+        if type(head) is MaskedLMHead:  # tasks start other kinds anew; `check_speakers` refuses those that cannot
+            speaker = checkpoint.read_token_head(encoder, head, folder, untrained)
     return Base(run, encoder, checkpoint.load_pooler(encoder, folder) if asked else None, memory, speaker)
 
 
@@ -208,7 +213,9 @@ def _learner(
 
 
 def task_steps(run: Run, encoded: TaskRows, task_type: TaskType, seed: int) -> TaskSteps:
-    return TaskSteps(encoded, run.finetune.batch_size, run.finetune.epochs if task_type.trained else 0, seed)
+    settings = run.finetune
+    epochs = settings.epochs if task_type.trained else 0
+    return TaskSteps(encoded, settings.batch_size, epochs, seed, settings.max_examples)
 
 
 def task_seed(run: Run, task: str, seed: int, turn: int = 0) -> int:

@@ -25,6 +25,7 @@ from paribus.core.files import replacing, write_sealed
 from paribus.core.processes import patient
 from paribus.core.settings import Profile
 from paribus.data.sequences import Array, Arrays
+from paribus.models.network import named_weights
 from paribus.tasks.mixtures import deal
 from paribus.tasks.rows import TaskRows, order
 from paribus.training.callbacks import LAST, Bar, LastCheckpoint, TaskCurve, saved_steps
@@ -95,14 +96,18 @@ class JointSteps:
     """The steps over several tasks; step s is a pure function of s, the rows and the seed.
 
     A pass has as many turns as the tasks have batches (`one_task`) or rows (`all_tasks`), dealt out by the sampling.
-    Every row of a task is read once before any is read again, in a new order each time.
+    Every row of a task is read once before any is read again, in a new order each time. With `most`, only so many
+    random rows are read each time.
     """
 
-    def __init__(self, tasks: Sequence[NamedRows], joint: Joint, batch_size: int, seed: int) -> None:
+    def __init__(
+        self, tasks: Sequence[NamedRows], joint: Joint, batch_size: int, seed: int, most: int | None = None
+    ) -> None:
         self.tasks, self.rows, self.seed = tasks, JointRows(tasks), seed
         self.batch_size, self.alone = batch_size, joint.step == "one_task"
         self.unit = batch_size if self.alone else 1  # rows of a turn
-        self.sizes = [-(-len(rows.length_N) // self.unit) for rows in tasks]
+        read = [min(len(rows.length_N), most or len(rows.length_N)) for rows in tasks]
+        self.sizes = [-(-rows // self.unit) for rows in read]
         self.counts = joint.sampling.counts(self.sizes)
         self.per_epoch = sum(self.counts) if self.alone else -(-sum(self.counts) // batch_size)
         self.total = self.per_epoch * joint.epochs
@@ -135,7 +140,7 @@ class JointSteps:
         first = epoch * count
         turns: list[Array] = []
         for reading in range(first // size, -(-(first + count) // size)):
-            all_turns = order(rows.length_N, self.unit, seed, reading, shuffle=True)
+            all_turns = order(rows.length_N, self.unit, seed, reading, shuffle=True)[:size]
             turns += all_turns[max(0, first - reading * size) : first + count - reading * size]
         return [turn + self.rows.first(place) for turn in turns]
 
@@ -144,7 +149,8 @@ def joint_steps(run: Run, encoded: Mapping[str, TaskRows], seed: int) -> JointSt
     """The steps over the training rows of all tasks, with the seed of a fine-tuning."""
     tasks = [NamedRows(name, rows) for name, rows in sorted(encoded.items())]
     joint_seed = int(digest([run.root_seed, "joint", seed], 15), 16)
-    return JointSteps(tasks, run.finetune.joint, run.finetune.batch_size, joint_seed)
+    settings = run.finetune
+    return JointSteps(tasks, settings.joint, settings.batch_size, joint_seed, settings.max_examples)
 
 
 class Start(NamedTuple):
@@ -175,7 +181,7 @@ def train_joint(learner: Finetuning, steps: JointSteps, setup: Setup, settings: 
             ckpt_path=place / LAST if done else None,
             weights_only=True,
         )
-    tensors = {f"encoder.{key}": tensor for key, tensor in learner.encoder.named_parameters()}
+    tensors = {f"encoder.{key}": tensor for key, tensor in named_weights(learner.encoder).items()}
     for task, head in learner.objective.heads.items():
         tensors |= {f"head.{task}.{key}": tensor for key, tensor in head.state_dict().items()}
     with replacing(path) as work:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import pytorch_lightning as pl
 import torch
@@ -12,12 +12,14 @@ from pytorch_lightning.core.optimizer import LightningOptimizer
 from torch import Tensor, nn
 
 from paribus.core.checksums import digest
+from paribus.core.errors import UserError
 from paribus.finetuning.method import Method
 from paribus.models.network import Batch, Network, State, seed_dropout
 from paribus.objectives.objective import Objective
 from paribus.optim.lr_schedule import Schedule
 from paribus.optim.spec import OptimizerSpec, Rates
 from paribus.training.distributed import add_up, counts_of_all, shard, unshared, whole
+from paribus.training.memory import Memory
 from paribus.training.steps import Step
 
 
@@ -29,9 +31,11 @@ class Learner(pl.LightningModule):
     order that depends on the microbatches alone: a resumed run has equal bits, also on 2, 4, 8, ... processes that
     share the microbatches.
 
-    What a network with memory leaves is carried to the same microbatch of the next step, detached, and is part of the
-    checkpoint of a run in one process.
+    What a network with memory leaves is carried to the same microbatch of the next step if that says where rows begin,
+    and is part of the checkpoint. That needs one process.
     """
+
+    carries_memory: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -55,7 +59,8 @@ class Learner(pl.LightningModule):
         self.tokens_seen: Tensor
         self.register_buffer("tokens_seen", torch.zeros((), dtype=torch.int64))
         self.last: dict[str, Any] = {}  # of the last step, for callbacks; losses stay on the device
-        self.carried: dict[int, Any] = {}  # what each microbatch leaves to the next step (memory)
+        networks = [module for module in self.modules() if isinstance(module, Network)]
+        self.memory = Memory(each for network in networks for each in network.state_classes)
 
     def configure_model(self) -> None:
         """Cut the weights into shards if the strategy has a mesh for them."""
@@ -107,13 +112,17 @@ class Learner(pl.LightningModule):
         """Forward and backward of the microbatch at this place of the step. Returns its losses."""
         rank, size = self.trainer.global_rank, self.trainer.world_size
         seed_dropout(self.device, int(digest([self.seed, self.trainer.global_step, rank + size * index], 15), 16))
-        terms, state = self.terms(batch, divisors, self.carried.get(index))
+        terms, state = self.terms(batch, divisors, self.memory.recall(index, batch) if self.carries_memory else None)
         loss = self.loss(terms)
         if batch.get("idle"):  # it keeps the ranks in step and counts for nothing
             self.manual_backward(0.0 * loss)
             return {name: torch.zeros_like(term) for name, term in terms.items()}
         self.manual_backward(loss)
-        self.carried[index] = change_tensors(state, Tensor.detach)
+        if self.carries_memory:
+            if state is not None and "begins_B" in batch and size > 1:
+                cause = f"a network with memory cannot be trained with profile.ranks={size}"
+                raise UserError(cause, "set profile.ranks=1")
+            self.memory.keep(index, batch, state)
         return {name: term.detach() for name, term in terms.items()}
 
     def _update(self, optimizer: LightningOptimizer, number: int, counts: Counter[str]) -> None:
@@ -133,12 +142,12 @@ class Learner(pl.LightningModule):
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Keep what is carried, if the network has a memory."""
-        if any(state is not None for state in self.carried.values()):
-            checkpoint["carried"] = self.carried
+        if carried := self.memory.to_checkpoint():
+            checkpoint["carried"] = carried
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Carry what the last step left."""
-        self.carried = change_tensors(checkpoint.get("carried", {}), lambda tensor: tensor.to(self.device))
+        self.memory.from_checkpoint(checkpoint.get("carried", {}), self.device)
 
     def forward(self, batch: Batch, state: State) -> tuple[dict[str, Tensor], Any]:
         """What the objective makes of a batch."""
@@ -163,14 +172,23 @@ class Pretraining(Learner):
 
 
 class Finetuning(Learner):
-    """A learner on the labeled examples of a task, from a pre-trained encoder that `method` has shaped."""
+    """A learner on the labeled examples of a task, from a pre-trained encoder that `method` has shaped.
+
+    Examples do not continue each other, so no memory is carried.
+    """
+
+    carries_memory = False
 
     def __init__(self, *parts: Any, method: Method, **settings: Any) -> None:
         super().__init__(*parts, **settings)
         self.method = method
 
     def on_train_batch_start(self, batch: Step, batch_idx: int) -> None:
-        """Freeze for this step what the method has not opened yet; the optimizer already has all parameters."""
+        """Freeze for this step what the method has not opened yet; the optimizer already has all parameters. An encoder
+        that does not move is in evaluation mode: its running statistics stay what they are.
+        """
+        if not self.method.moves:
+            self.encoder.eval()
         done = self.trainer.global_step / self.total_steps
         self.method.set_head_trainable(self.objective, self.encoder.depth, done)
         self.method.set_trainable(self.encoder, done)  # last: a head may be tied to word embeddings
@@ -184,14 +202,3 @@ def total_counts(step: Step) -> Counter[str]:
         if "task" in batch:
             counts.update({f"{batch['task']}/{name}": count for name, count in batch["counts"].items()})
     return counts
-
-
-def change_tensors(state: State, change: Callable[[Tensor], Tensor]) -> Any:
-    """A nested state (dicts, lists, tuples) whose tensors are changed."""
-    if isinstance(state, Tensor):
-        return change(state)
-    if isinstance(state, dict):
-        return {key: change_tensors(value, change) for key, value in state.items()}
-    if isinstance(state, list | tuple):
-        return type(state)(change_tensors(value, change) for value in state)
-    return state

@@ -48,7 +48,8 @@ from paribus.training.distributed import GatherShards, RankGroup, helpers
 from paribus.training.evaluate import placed
 from paribus.training.finetune import make_snapshots
 from paribus.training.in_distribution import name_values
-from paribus.training.learner import Learner, Pretraining, change_tensors
+from paribus.training.learner import Learner, Pretraining
+from paribus.training.memory import change_tensors
 from paribus.training.noise_scale import NoiseScale
 from paribus.training.pretraining_record import describe_stage
 from paribus.training.stage import OPTIMIZER, Stage

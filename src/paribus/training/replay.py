@@ -101,7 +101,7 @@ class ReplaySteps(TaskSteps):
     """
 
     def __init__(self, steps: TaskSteps, text: Order[Stream], microbatch: int | None) -> None:
-        super().__init__(steps.encoded, steps.batch_size, steps.epochs, steps.seed)
+        super().__init__(steps.encoded, steps.batch_size, steps.epochs, steps.seed, steps.most)
         self.text = PretrainingSteps(text, self.total, microbatch)
 
     def __getitem__(self, step: int) -> Step:

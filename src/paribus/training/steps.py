@@ -56,11 +56,14 @@ class PretrainingSteps:
 
 
 class TaskSteps:
-    """Steps of fine-tuning: `epochs` passes over the encoded examples, bucketed by length."""
+    """Steps of fine-tuning: `epochs` passes over the encoded examples, or over `most` random rows of them, bucketed by
+    length.
+    """
 
-    def __init__(self, encoded: TaskRows, batch_size: int, epochs: int, seed: int) -> None:
-        self.encoded, self.batch_size, self.epochs, self.seed = encoded, batch_size, epochs, seed
-        self.per_epoch = -(-len(encoded.length_N) // batch_size)
+    def __init__(self, encoded: TaskRows, batch_size: int, epochs: int, seed: int, most: int | None = None) -> None:
+        self.encoded, self.batch_size, self.epochs, self.seed, self.most = encoded, batch_size, epochs, seed, most
+        rows = len(encoded.length_N)
+        self.per_epoch = -(-min(rows, most or rows) // batch_size)
         self.total = self.per_epoch * epochs
         self._passes: dict[int, tuple[TaskRows, list[Array]]] = {}
 

@@ -123,6 +123,7 @@ def time_task(run: Run, data: Data, encoder: Network, name: str, profile: Resolv
     encoding = (time.perf_counter() - before) / (len(few) + len(asked)) * sum(map(len, examples.values()))
     learner, steps = finetuner(run, read_with(run, encoder), encoded, task_type, 0)
     count = len(train) * len(encoded.length_N) // len(few)
+    count = min(count, settings.max_examples or count)
     training = measure_steps(learner, steps, profile).of(-(-count // settings.batch_size) * settings.epochs)
     head = learner.objective.heads["task"]
     with placed(profile.device, learner.encoder, head):

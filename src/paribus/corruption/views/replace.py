@@ -116,7 +116,6 @@ class MaskTokens(SymbolView, Replace):
 
 def frequent_ids(bits_P: NDArray[np.uint32], vocabulary: Vocabulary) -> Ints:
     """Draws as token ids, each as likely as it is frequent in the training text; never a special one."""
-    assert vocabulary.count_V is not None
     count_V = vocabulary.count_V.copy()
     count_V[list(vocabulary.specials)] = 0
     bound_V = np.rint(np.cumsum(count_V) * (2**32 / count_V.sum()))

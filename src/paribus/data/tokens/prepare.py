@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -26,11 +26,10 @@ from paribus.data.tokens.pretrained import Pretrained
 from paribus.data.tokens.store import GOLDEN, TokenStore
 from paribus.data.tokens.tokenizer import Tokenizer, load_vocabulary, splits_as_bert
 from paribus.data.tokens.trained import Trained
-from paribus.data.tokens.vocabulary import Vocabulary
+from paribus.data.tokens.vocabulary import Entries, Vocabulary
 
 Source = Trained | Pretrained  # what makes a tokenizer
 
-COUNTED = 1 << 22  # tokens counted at a time
 NOTICED = 0.001  # a share of letters lost that is said
 LONGEST_WORD = 10_000  # characters of a word that a tokenizer is trained on
 
@@ -49,15 +48,14 @@ class Data:
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
-        return load_vocabulary(self.tokenizer_folder)[0]
+        """With the spellings and counts of its entries, which are read if they are asked for."""
+        vocabulary = load_vocabulary(self.tokenizer_folder)[0]
+        return replace(vocabulary, entries=Entries(self.tokenizer_folder, vocabulary.size, self.stores["train"]))
 
-    @cached_property
+    @property
     def count_V(self) -> NDArray[np.int64]:
         """How often the training text has each id."""
-        ids_T, size = self.stores["train"].ids, self.vocabulary.size
-        parts = (ids_T[at : at + COUNTED] for at in range(0, len(ids_T), COUNTED))
-        count_V: NDArray[np.int64] = sum((np.bincount(p, minlength=size) for p in parts), np.zeros(size, np.int64))
-        return count_V
+        return self.vocabulary.count_V
 
 
 @dataclass

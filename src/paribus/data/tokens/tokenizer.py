@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 ROLES = ("pad", "unk", "cls", "sep", "mask")
 SENTINELS = ("sentinels", "first_sentinel")  # on disk if there are any
 DELIMITERS = ("start", "delimiter", "extract")  # likewise
-COUNTS = "count_V"  # of a text, never on disk
+ENTRIES = "entries"  # of prepared data, never on disk
 RECORD = "vocabulary.json"  # beside the files that transformers reads
 
 
@@ -130,7 +130,7 @@ class Tokenizer:
         }
         write_json(folder / "tokenizer_config.json", for_transformers)
         absent = {
-            COUNTS,
+            ENTRIES,
             *(() if self.vocabulary.sentinels else SENTINELS),
             *(() if self.vocabulary.extract >= 0 else DELIMITERS),
         }

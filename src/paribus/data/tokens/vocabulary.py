@@ -1,11 +1,62 @@
-"""Special tokens by role, as plain data."""
+"""Special tokens by role, as plain data; spellings and counts of the entries if they are asked for."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from paribus.core.errors import UserError
+
+COUNTED = 1 << 22  # tokens counted at a time
+NO_TEXT = "\ufffd"  # what bytes that are not UTF-8 are decoded to
+
+
+@dataclass(frozen=True, eq=False)
+class Entries:
+    """What a vocabulary's entries are and how often they occur, read when first asked for.
+
+    Args:
+        folder: of the saved tokenizer.
+        size: entries.
+        store: the token store of the training text.
+    """
+
+    folder: Path
+    size: int
+    store: Any
+
+    @cached_property
+    def spellings(self) -> tuple[str, ...]:
+        """See `Vocabulary.spellings`."""
+        from paribus.data.tokens.tokenizer import Tokenizer
+
+        backend = Tokenizer.load(self.folder).backend
+        inner = getattr(backend.model, "continuing_subword_prefix", None) or ""
+        tokens = [backend.id_to_token(number) or "" for number in range(self.size)]
+        texts = backend.decode_batch([[number] for number in range(self.size)], skip_special_tokens=False)
+        decoded = [token if NO_TEXT in text else text for token, text in zip(tokens, texts, strict=True)]
+        return tuple(text.removeprefix(inner).removeprefix(" ") for text in decoded)
+
+    @cached_property
+    def count_V(self) -> NDArray[np.int64]:
+        """See `Vocabulary.count_V`."""
+        ids_T = self.store.ids
+        parts = (ids_T[at : at + COUNTED] for at in range(0, len(ids_T), COUNTED))
+        count_V: NDArray[np.int64] = sum(
+            (np.bincount(part, minlength=self.size) for part in parts), np.zeros(self.size, np.int64)
+        )
+        return count_V
+
+    def __deepcopy__(self, memo: object) -> Entries:  # a copy of a network reads the same text
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:  # the workers of a loader may need counts, and no spellings
+        return {name: value for name, value in vars(self).items() if name != "spellings"}
 
 
 @dataclass(frozen=True)
@@ -24,4 +75,24 @@ class Vocabulary:
     start: int = -1  # with the next two what frames a text as in GPT-1; -1: the vocabulary lacks it
     delimiter: int = -1
     extract: int = -1
-    count_V: NDArray[np.int64] | None = field(default=None, compare=False, repr=False)  # tokens of the training text
+    entries: Entries | None = field(default=None, compare=False, repr=False)  # that of prepared data has them
+
+    @property
+    def spellings(self) -> tuple[str, ...]:
+        """The text of each entry, without marks of where words start or continue; special tokens have their names, and
+        bytes that are no text stay as the tokenizer writes them.
+
+        Raises UserError for a vocabulary without a text.
+        """
+        return self._asked.spellings
+
+    @property
+    def count_V(self) -> NDArray[np.int64]:
+        """int64 [V]: how often the training text has each entry. Raises UserError for a vocabulary without a text."""
+        return self._asked.count_V
+
+    @property
+    def _asked(self) -> Entries:
+        if self.entries is None:
+            raise UserError("this vocabulary has no spellings and counts", "take the vocabulary of prepared data")
+        return self.entries
