@@ -56,8 +56,9 @@ class Muon(OptimizerSpec):
 
         named = list(named)
         inside = {id(parameter) for name, parameter in named if parameter.ndim == 2 and in_layers(name)}
-        parts = [
-            parameter_groups([pair for pair in named if (id(pair[1]) in inside) == matrices], self.weight_decay, rates)
-            for matrices in (True, False)
-        ]
-        return MuonAndAdamW(*parts, self.lr, self.momentum, self.iterations, (self.betas[0], self.betas[1]), self.eps)
+        matrices, others = (
+            parameter_groups([pair for pair in named if (id(pair[1]) in inside) == wanted], self.weight_decay, rates)
+            for wanted in (True, False)
+        )
+        betas = self.betas[0], self.betas[1]
+        return MuonAndAdamW(matrices, others, self.lr, self.momentum, self.iterations, betas, self.eps)
