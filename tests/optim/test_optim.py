@@ -8,15 +8,20 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from toy_training import VOCABULARY, network_of
 
 from paribus.core.config import compose
 from paribus.core.errors import UserError
+from paribus.corruption.views.replace import Replace
 from paribus.models.network import initialize
+from paribus.objectives.mlm import MaskedLM
 from paribus.optim.adamw import AdamW, AdamWRms, Lamb
 from paribus.optim.lr_schedule import CURVES, Schedule
+from paribus.optim.muon import Muon
 from paribus.optim.spec import parameter_groups
 from paribus.runs.identity import meaning
 from paribus.training.description import Run
+from paribus.training.learner import Pretraining
 
 PLAIN = """
 from dataclasses import dataclass
@@ -145,6 +150,13 @@ def test_a_rise_that_is_a_factor_of_the_curve_is_that_of_electra_and_gpt() -> No
     assert Schedule("linear", warmup=0.0, rise="product").factor(0.25) == 0.75
 
 
+def test_a_late_decay_keeps_the_peak_until_the_end_of_the_run() -> None:
+    schedule = Schedule("linear", warmup=0.1, decay=0.2)
+    assert [schedule.factor(done) for done in (0.05, 0.1, 0.5, 0.8)] == pytest.approx([0.5, 1.0, 1.0, 1.0])
+    assert [schedule.factor(done) for done in (0.9, 0.95, 1.0)] == pytest.approx([0.5, 0.25, 0.0])
+    assert Schedule("linear", warmup=0.1, decay=0.9).factor(0.55) == Schedule("linear", warmup=0.1).factor(0.55)
+
+
 def test_every_curve_rises_then_never_rises_again() -> None:
     for curve in CURVES:
         factors = [Schedule(curve, warmup=0.1).factor(step / 1000) for step in range(1, 1001)]
@@ -161,11 +173,54 @@ def test_every_curve_rises_then_never_rises_again() -> None:
         ({"curve": "linear", "position": "hours"}, "hours"),
         ({"curve": "linear", "rise": "slow"}, "use linear, none, product"),
         ({"curve": "inverse_sqrt", "rise": "product"}, "rise=product"),
+        ({"curve": "constant", "decay": 0.2}, "use linear or cosine"),
+        ({"curve": "linear", "warmup": 0.5, "decay": 0.6}, "decay=0.6 does not fit"),
     ],
 )
 def test_bad_schedules_are_named(settings: dict[str, object], named: str) -> None:
     with pytest.raises(UserError, match=named):
         Schedule(**settings)  # type: ignore[arg-type]
+
+
+def test_muon_moves_matrices_by_an_orthogonal_step_of_the_size_of_adamws() -> None:
+    random = torch.Generator().manual_seed(0)
+    matrix, table, bias = (nn.Parameter(torch.randn(shape, generator=random)) for shape in ((24, 8), (9, 8), (8,)))
+    named = [("layer.weight", matrix), ("table.weight", table), ("layer.bias", bias)]
+    before = [parameter.detach().clone() for _, parameter in named]
+    optimizer = Muon(lr=0.1, weight_decay=0.0).build(named, in_layers=lambda name: name.startswith("layer."))
+    for _, parameter in named:
+        parameter.grad = torch.randn(parameter.shape, generator=random)
+    optimizer.step()
+    moved, by_adam = before[0] - matrix.detach(), torch.optim.AdamW([nn.Parameter(before[1])], lr=0.1, eps=1e-6)
+    step = moved / (0.1 * 0.2 * 24**0.5)  # singular values near 1: five iterations leave them in 0.7 to 1.2
+    assert 0.6 < torch.linalg.svdvals(step).min() < torch.linalg.svdvals(step).max() < 1.3
+    assert moved.square().mean().sqrt().item() == pytest.approx(0.1 * 0.2, rel=0.25)
+    (other,) = by_adam.param_groups[0]["params"]
+    other.grad = table.grad
+    by_adam.param_groups[0]["weight_decay"] = 0.0
+    by_adam.step()
+    assert torch.allclose(table, other, atol=1e-6)
+    assert not torch.equal(bias, before[2])
+
+
+def test_muon_is_told_which_matrices_are_inside_layers() -> None:
+    network = network_of()
+    objective = MaskedLM(Replace()).build(network, VOCABULARY, 7)
+    learner = Pretraining(
+        network, objective, Muon(lr=0.1), Schedule("constant"), total_steps=1, total_tokens=0, clip=None, seed=1
+    )
+    names = {id(parameter): name for name, parameter in learner.named_parameters()}
+    optimizer = learner.configure_optimizers()
+    by_muon = {names[id(p)] for group in optimizer.param_groups if group["by"] == "muon" for p in group["params"]}
+    layer = "encoder.backbone.encoder.layer.0."
+    assert {name.removeprefix(layer) for name in by_muon} == {
+        "attention.self.query.weight",
+        "attention.self.key.weight",
+        "attention.self.value.weight",
+        "attention.output.dense.weight",
+        "intermediate.dense.weight",
+        "output.dense.weight",
+    }
 
 
 def test_bad_betas_are_named() -> None:

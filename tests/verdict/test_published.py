@@ -16,7 +16,7 @@ SHARED = Path(__file__).parents[3] / "shared" / "published"
 
 
 def test_every_file_is_a_whole_table() -> None:
-    assert len(ids()) == 188
+    assert len(ids()) == 232
     cells = 0
     for name in ids():
         entry = table(name)
@@ -34,7 +34,7 @@ def test_every_file_is_a_whole_table() -> None:
             assert set(row.values) == set(metrics), f"{name}: {row.arm}"
             assert all(number is None or isinstance(number, int | float) for number in row.values.values())
             cells += sum(number is not None for number in row.values.values())
-    assert cells == 6876
+    assert cells == 8544
     assert [name for name in ids() if not table(name).metrics] == ["electra_hyperparameters"]
     without = ["liu2019_transferability", "mass_fragment_length", "mccandlish_noise_scale"]
     assert [name for name in ids() if not table(name).rows] == without

@@ -19,11 +19,14 @@ class OptimizerSpec(ABC):
     Attributes:
         lr: the highest learning rate; the schedule gives a share of it.
         shards: whether its update of a part of a matrix needs only that part.
+        asks_layers: whether `build` is told which parameters are inside layers, as `in_layers`: by name, embeddings
+            left out.
     """
 
     lr: float
     semantics: ClassVar[int] = 1
     shards: ClassVar[bool] = True
+    asks_layers: ClassVar[bool] = False
 
     @abstractmethod
     def build(self, named: Iterable[tuple[str, nn.Parameter]], rates: Rates | None = None) -> Optimizer:

@@ -69,8 +69,21 @@ class Learner(pl.LightningModule):
 
     def configure_optimizers(self) -> Any:
         """One optimizer; `training_step` sets its rate in every step."""
-        named = list(self.named_parameters())
-        return self.optimizer_spec.build(named) if self.rates is None else self.optimizer_spec.build(named, self.rates)
+        settings: dict[str, Any] = {} if self.rates is None else {"rates": self.rates}
+        if self.optimizer_spec.asks_layers:
+            settings["in_layers"] = self._list_in_layers().__contains__
+        return self.optimizer_spec.build(list(self.named_parameters()), **settings)
+
+    def _list_in_layers(self) -> set[str]:
+        """Names of the parameters inside the layers of a network, also of one that an objective owns."""
+        tables = {id(module.weight) for module in self.modules() if isinstance(module, nn.Embedding)}
+        return {
+            f"{prefix}.{name}"
+            for prefix, network in self.named_modules()
+            if isinstance(network, Network)
+            for name, parameter in network.named_parameters()
+            if network.depth_of(name) > 0 and id(parameter) not in tables
+        }
 
     def training_step(self, step: Step, step_in_epoch: int) -> None:
         """Forward and backward of every microbatch, then clip and update."""
