@@ -45,8 +45,6 @@ class Cells(NamedTuple):
 
 
 class RecurrentNetwork(Network):
-    state_classes = (Cells,)
-
     def __init__(self, spec: Recurrent, vocabulary: Any) -> None:
         super().__init__(spec, vocabulary, spec.hidden, spec.layers)
         words = nn.Embedding(vocabulary.size, spec.hidden, padding_idx=vocabulary.pad)

@@ -40,8 +40,6 @@ class Notes:
 class NotingNetwork(RecurrentNetwork):
     """Keeps what it was given, and carries `Notes`."""
 
-    state_classes = (Notes, Cells)
-
     def __init__(self, spec: Recurrent, vocabulary: Any) -> None:
         super().__init__(spec, vocabulary)
         self.given: list[Any] = []

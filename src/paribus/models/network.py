@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from paribus.models.spec import Shape
 
 Batch = dict[str, Any]
-State = Any  # what a network with memory carries: tensors in containers (`state_classes`); None without one
+State = (
+    Any  # what a network with memory carries: tensors in dicts, lists, tuples, NamedTuples or dataclasses; None without
+)
 Std = Callable[[str], float]  # name of a parameter -> standard deviation of its initial weights
 
 
@@ -62,7 +64,7 @@ class Network(nn.Module, ABC):
         norm_eps: epsilon of LayerNorms, which heads share.
         head_activation: the function in the head on tokens, by its name in `transformers`.
         head_unbiased: the parts of that head, "dense" and "norm", that have no bias.
-        state_classes: the NamedTuples and dataclasses that its state consists of, beside dicts, lists and tuples.
+        state_classes: NamedTuples and dataclasses of its state that do not stand in its module.
     """
 
     backbone: Any

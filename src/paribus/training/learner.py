@@ -59,8 +59,7 @@ class Learner(pl.LightningModule):
         self.tokens_seen: Tensor
         self.register_buffer("tokens_seen", torch.zeros((), dtype=torch.int64))
         self.last: dict[str, Any] = {}  # of the last step, for callbacks; losses stay on the device
-        networks = [module for module in self.modules() if isinstance(module, Network)]
-        self.memory = Memory(each for network in networks for each in network.state_classes)
+        self.memory = Memory(module for module in self.modules() if isinstance(module, Network))
 
     def configure_model(self) -> None:
         """Cut the weights into shards if the strategy has a mesh for them."""

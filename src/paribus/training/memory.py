@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from torch import Tensor
 
 from paribus.core.errors import UserError
-from paribus.models.network import Batch, State
+from paribus.models.network import Batch, Network, State
 
 CLASS = "__class__"  # in a checkpoint, the key of the class of a NamedTuple or dataclass
 PLAIN = (type(None), bool, int, float, str)
@@ -21,11 +22,18 @@ class Memory:
     It passes only to batches that say where rows begin (`begins_B`).
 
     Args:
-        classes: the NamedTuples and dataclasses that the networks declare for their states.
+        networks: whose states are carried. NamedTuples and dataclasses among these are found if their class stands in
+            the module of a network, or if the network names it in `state_classes`.
     """
 
-    def __init__(self, classes: Iterable[type]) -> None:
-        self.classes = {each.__name__: each for each in classes}
+    def __init__(self, networks: Iterable[Network]) -> None:
+        self.classes: dict[str, type] = {}
+        for network in networks:
+            for base in type(network).__mro__:
+                if issubclass(base, Network):
+                    defined = vars(sys.modules[base.__module__]).values()
+                    self.classes |= {each.__name__: each for each in defined if _is_record(each)}
+            self.classes |= {each.__name__: each for each in network.state_classes}
         self._carried: dict[int, tuple[int, State]] = {}  # by microbatch: rows, and what they left
 
     def recall(self, index: int, batch: Batch) -> State:
@@ -74,6 +82,11 @@ class Memory:
         return type(packed)(map(self._unpack, packed)) if isinstance(packed, list | tuple) else packed
 
 
+def _is_record(value: object) -> bool:
+    """Whether it is the class of a NamedTuple or a dataclass."""
+    return isinstance(value, type) and (dataclasses.is_dataclass(value) or hasattr(value, "_fields"))
+
+
 def change_tensors(state: State, change: Callable[[Tensor], Tensor], classes: Iterable[type] = ()) -> Any:
     """A nested state whose tensors are changed: dicts, lists, tuples, and NamedTuples and dataclasses of `classes`.
 
@@ -92,8 +105,8 @@ def change_tensors(state: State, change: Callable[[Tensor], Tensor], classes: It
     name = type(state).__name__
     raise UserError(
         f"a state of class {name} cannot be carried to the next step",
-        f"set state_classes = ({name},) in the network if it is a NamedTuple or dataclass; otherwise use tensors in "
-        "dicts, lists or tuples",
+        f"define it in the module of the network, or set state_classes = ({name},) there, if it is a NamedTuple or a "
+        "dataclass; otherwise use tensors in dicts, lists or tuples",
     )
 
 
