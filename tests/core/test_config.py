@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from paribus.core.config import compose, flat, plain, split_overrides
-from paribus.core.config_errors import renamed
+from paribus.core.config_errors import SLOTS, renamed
 from paribus.core.config_names import conf_dir
 from paribus.core.errors import UserError
 from paribus.core.recipes import name_recipe, table_seeds
@@ -52,7 +52,8 @@ def test_every_choice_composes_and_resolves(name: str, trust: Callable[..., None
     trust("module")
     group, _, choice = name.rpartition("/")
     owner = [OWNERS[group]] if group in OWNERS else []
-    values = plain(compose(["scale=null", *owner, f"{group}={choice}", *REQUIRED.get(name, [])]))
+    key = SLOTS.get(group, group).replace("NAME", "slot")
+    values = plain(compose(["scale=null", *owner, f"{key}={choice}", *REQUIRED.get(name, [])]))
     assert flat(values)
 
 

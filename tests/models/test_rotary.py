@@ -20,7 +20,7 @@ from paribus.models.change import Rotary
 from paribus.models.heads.head import name_places
 from paribus.models.heads.vocabulary import MaskedLMHead
 from paribus.models.pretrained import Pretrained
-from paribus.models.rotary import RotaryScore
+from paribus.models.rotary import RotaryPart
 
 B, L, V = 3, 12, 40
 ROTARY = Bert(
@@ -57,6 +57,18 @@ def batch_of(shift: int = 0, full: bool = False) -> dict[str, Any]:
     }
 
 
+def turn(
+    width: int,
+    base: float,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    scale: float = 1.0,
+    place_BQ: torch.Tensor | None = None,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    place_1K = torch.arange(key.shape[2])[None]
+    return RotaryPart(width, base).turn_scaled(query, key, place_1K if place_BQ is None else place_BQ, place_1K, scale)
+
+
 def rotate(state_LE: torch.Tensor, base: float) -> torch.Tensor:
     """RoFormer, equation 15, in float64: pair by pair."""
     rotated = torch.empty_like(state_LE, dtype=torch.float64)
@@ -74,7 +86,7 @@ def test_golden_scores() -> None:
     """The reference's query and key: their scores depend on the distance alone."""
     query, key = torch.tensor([1.0, 0, 0.5, -1]), torch.tensor([0.2, 0.3, -0.4, 1])
     query_LE, key_LE = (state.repeat(13, 1)[None, None] for state in (query, key))
-    turned, keys = (state[0, 0] for state in RotaryScore(4, 10000.0)(query_LE, key_LE, 1.0, None))
+    turned, keys = (state[0, 0] for state in turn(4, 10000.0, query_LE, key_LE))
     for at, seen, score in ((5, 3, -1.008200), (12, 10, -1.008200), (3, 5, -1.557778)):
         assert float(turned[at] @ keys[seen]) == pytest.approx(score, abs=1e-5)
     torch.testing.assert_close(turned[1], torch.tensor([0.540302, 0.841471, 0.509975, -0.994950]), atol=1e-6, rtol=0)
@@ -83,7 +95,7 @@ def test_golden_scores() -> None:
 @pytest.mark.parametrize("base", [10000.0, 100.0])
 def test_as_the_formula_forward_and_backward(base: float) -> None:
     state_BHLE = torch.randn(2, 3, L, 8, generator=torch.Generator().manual_seed(0), requires_grad=True)
-    turned, _ = RotaryScore(8, base)(state_BHLE, state_BHLE, 1.0, None)
+    turned, _ = turn(8, base, state_BHLE, state_BHLE)
     for row in range(2):
         expected = rotate(state_BHLE[row, 1].detach(), base)
         torch.testing.assert_close(turned[row, 1].double(), expected, atol=1e-6, rtol=1e-6)
@@ -102,8 +114,8 @@ def test_shorter_numbers_are_rotated_part_by_part(monkeypatch: pytest.MonkeyPatc
     place_BQ = torch.randint(0, L, (5, 3), generator=draw)
     asked = query[:, :, :3]
     monkeypatch.setattr(rotary, "PART", 200)
-    short = RotaryScore(8, 10000.0)(asked.bfloat16(), key.bfloat16(), 0.5, place_BQ)
-    for own, other in zip(short, RotaryScore(8, 10000.0)(asked, key, 0.5, place_BQ), strict=True):
+    short = turn(8, 10000.0, asked.bfloat16(), key.bfloat16(), 0.5, place_BQ)
+    for own, other in zip(short, turn(8, 10000.0, asked, key, 0.5, place_BQ), strict=True):
         assert own.dtype == torch.bfloat16
         torch.testing.assert_close(own.float(), other, atol=0.03, rtol=0.01)
 
@@ -112,7 +124,7 @@ def test_as_modernbert_up_to_the_order_of_features() -> None:
     """ModernBERT pairs feature i with i + width / 2, we pair 2i with 2i + 1."""
     draw, width = torch.Generator().manual_seed(0), 8
     query, key = (torch.randn(2, 2, L, width, generator=draw) for _ in range(2))
-    ours = RotaryScore(width, 10000.0)(query, key, 1.0, None)
+    ours = turn(width, 10000.0, query, key)
     halves = torch.cat([torch.arange(0, width, 2), torch.arange(1, width, 2)])
     angle = torch.arange(L)[:, None] * 10000.0 ** -(torch.arange(0, width, 2) / width)
     cos, sin = (torch.cat([part, part], -1)[None] for part in (angle.cos(), angle.sin()))
@@ -123,9 +135,9 @@ def test_as_modernbert_up_to_the_order_of_features() -> None:
 
 def test_the_form_for_the_compiler_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     query, key, place_BQ = torch.randn(2, 2, 3, 8), torch.randn(2, 2, L, 8), torch.tensor([[0, 4, 7], [0, 1, 11]])
-    plain = RotaryScore(8, 10000.0)(query, key, 0.25, place_BQ)
+    plain = turn(8, 10000.0, query, key, 0.25, place_BQ)
     monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
-    for own, other in zip(plain, RotaryScore(8, 10000.0)(query, key, 0.25, place_BQ), strict=True):
+    for own, other in zip(plain, turn(8, 10000.0, query, key, 0.25, place_BQ), strict=True):
         torch.testing.assert_close(own, other, atol=1e-5, rtol=1e-5)
 
 
@@ -196,13 +208,13 @@ def test_a_generator_that_shares_embeddings_rotates_too() -> None:
         replace(ROTARY, hidden=8, embedding=16).build_one(VOCABULARY, 1),
     )
     generator.share_embeddings(network)
-    assert generator.scores == [RotaryScore(4, 10000.0)]
+    assert [layer.attention.self.parts.position.width for layer in generator.backbone.encoder.layer] == [4, 4]
     assert generator.table_VD is network.table_VD
 
 
 def test_learned_positions_are_the_default_and_count_for_nothing() -> None:
     learned = replace(ROTARY, changes={})
-    assert kernel(scored=False) == learned.build_one(VOCABULARY, 0).backbone.config._attn_implementation
+    assert kernel(changed=False) == learned.build_one(VOCABULARY, 0).backbone.config._attn_implementation
     encoder = learned.build_one(VOCABULARY, 0)
     assert encoder.backbone.embeddings.position_embeddings.weight.shape == (64, 16)
     own, other = (spec.build(VOCABULARY, 0).state_dict() for spec in (ROTARY, learned))

@@ -15,11 +15,14 @@ from pytorch_lightning import Callback
 from safetensors.torch import load_file
 from toy_training import VOCABULARY, assert_resumes, batch_of, fit, learner_of, network_of
 from toys import Remembering, ReplacedTokens, Topic, WordVectors
+from toys_changes import Relative
 
 from paribus.core.config import compose
 from paribus.core.errors import UserError
 from paribus.corruption.views.replace import Replace
+from paribus.data.tokens.vocabulary import Vocabulary
 from paribus.models import checkpoint
+from paribus.models.pretrained import Pretrained
 from paribus.objectives.mlm import MaskedLM
 from paribus.objectives.objective import Objective
 from paribus.training.profile import ResolvedProfile
@@ -182,3 +185,33 @@ def test_a_network_reads_spellings_and_counts(arguments: list[str], trust: Calla
     letters = load_file(folder / "model" / "model.safetensors")["network.letters.weight"]
     assert len(letters) < 150
     assert letters.std() > 0
+
+
+def test_changes_of_an_encoder_are_chosen_from_the_users_folder(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trust: Callable[..., None]
+) -> None:
+    trust("toys_changes")
+    monkeypatch.chdir(tmp_path)
+    (folder := tmp_path / "conf" / "model" / "change").mkdir(parents=True)
+    (folder / "shaw.yaml").write_text("# Vectors of distances\n_target_: toys_changes.Relative\nmost: 4\n")
+    (folder / "near.yaml").write_text("# Neighbors in every other layer\n_target_: toys_changes.Alternating\n")
+    chosen = ["+model/change@model.changes.scores=shaw", "+model/change@model.changes.sight=near"]
+    done = run(compose([*arguments, *chosen, "model.changes.scores.most=2"]))
+    found = json.loads((done / "result.json").read_text())
+    assert found["status"] == "done"
+    assert "mlm_loss" in found["metrics"]
+
+    model = Pretrained(str(done / "model"))
+    assert model.shape.changes["scores"] == Relative(2)  # type: ignore[attr-defined]
+    changes = model.content()["shape"]["changes"]
+    assert changes["scores"] == ["toys_changes.Relative", {"most": 2}]
+    vocabulary = Vocabulary(json.loads((done / "model" / "config.json").read_text())["vocab_size"], 0, 1, 2, 3, 4, ())
+    state = model.build(vocabulary, 5).state_dict()
+    saved = load_file(done / "model" / "model.safetensors")
+    name = "layer.0.attention.self.parts.scores.of_key_RE"
+    assert torch.equal(state[f"backbone.encoder.{name}"], next(saved[key] for key in saved if key.endswith(name)))
+
+    given = [text for text in arguments if not text.startswith("tokenizer.")]
+    further = [f"model.name={done / 'model'}", f"tokenizer.name={done / 'model'}", "trainer.max_steps=1"]
+    again = run(compose([*given, "model=pretrained", "tokenizer=pretrained", *further]))
+    assert json.loads((again / "result.json").read_text())["status"] == "done"

@@ -34,6 +34,14 @@ def kind(target: str) -> Any:
     return component
 
 
+def public_name(component: type) -> str:
+    """The name under which a component counts, wherever its module lies."""
+    if named := vars(component).get("public_name"):
+        return str(named)
+    ours = component.__module__.partition(".")[0] == __name__.partition(".")[0]
+    return component.__qualname__ if ours else f"{component.__module__}.{component.__qualname__}"
+
+
 def parameters(component: type) -> list[Parameter]:
     """The parameters of a class, with the keyword-only ones of its bases in place of its `**`."""
     stated = list(signature(component).parameters.values())

@@ -45,6 +45,8 @@ RENAMED = {
     "objective.disorder": "objective.shuffling",
     "objective.sight": "objective.attention_mask",
 }
+# Groups of which a run has several choices, each by a name
+SLOTS = {"model/change": "+model/change@model.changes.NAME"}
 
 
 @contextmanager
@@ -108,6 +110,8 @@ def unknown_key(
     """
     from paribus.core.plugins import OptunaSweeperConf
 
+    if key in SLOTS:
+        return UserError(f"a choice of '{key}' needs a name of its own", f"write {SLOTS[key]}=CHOICE")
     parts = re.split("[./]", key)
     owners = ["/".join(parts[:count]) for count in range(len(parts) - 1, 0, -1)]
     if (conf_dir() / key).is_dir() or key in _list_keys() or (owners and parts[-1] in settings(owners[0])):

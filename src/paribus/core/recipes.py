@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from paribus.core.config_errors import renamed, unknown_key
+from paribus.core.config_errors import SLOTS, renamed, unknown_key
 from paribus.core.config_names import PRESETS, choices, is_group, load_mapping, roots
 from paribus.core.errors import UserError, suggest
 from paribus.core.files import is_name
@@ -112,11 +112,15 @@ def _strays(body: Mapping[str, Any], tree: Mapping[str, Any], prefix: str = "") 
 
 
 def _check_choices(overrides: Sequence[Override]) -> None:
-    """Raises UserError for a choice that cannot be a file name, such as a number, since Hydra would crash on it."""
+    """Raises UserError for a choice that cannot be a file name, such as a number, since Hydra would crash on it, and
+    for one that lacks its name.
+    """
     from hydra.core.override_parser.types import QuotedString
 
     for override in overrides:
         group, value = override.key_or_group, override._value
+        if group in SLOTS and override.package is None:
+            raise unknown_key(group)
         if override.is_sweep_override() or not is_group(group):
             continue
         if value is None and (override.is_delete() or group in _ADDED):

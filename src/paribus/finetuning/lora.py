@@ -55,8 +55,13 @@ class Lora(Method):
 
         from paribus.models.network import named_generator
 
+        matrices = list(encoder.matrices())
+        if absent := sorted(set(self.matrices) - {kind for kind, _ in matrices}):
+            there = ", ".join(sorted({kind for kind, _ in matrices} & set(MATRICES)))
+            cause = f"finetune.method.matrices has {absent[0]}, but the layers of the model have only {there}"
+            raise UserError(cause, f"choose from {there}")
         encoder.requires_grad_(False)
-        chosen = [name for kind, name in encoder.matrices() if kind in self.matrices]
+        chosen = [name for kind, name in matrices if kind in self.matrices]
         config = LoraConfig(r=self.rank, lora_alpha=self.alpha, lora_dropout=self.dropout, target_modules=chosen)
         inject_adapter_in_model(config, encoder.backbone)
         encoder.restore_sharing()

@@ -145,6 +145,9 @@ class AnyNetwork(Network):
         hidden_BLD = self.backbone(input_ids=batch["ids_BL"], attention_mask=real_BL, **segments).last_hidden_state
         return Outputs(hidden_BLD, state)
 
+    def compile(self, *args: Any, **options: Any) -> None:
+        self.backbone.compile(*args, **options)
+
     def watch(self, layer: int, keep: Callable[[Tensor], None]) -> None:
         """As `Network.watch`. States of a pre-LN encoder have not gone through its final norm."""
         stack = self.backbone.get_submodule(self.facts.stack)

@@ -72,8 +72,18 @@ class Bert(ModelSpec):
             )
         if self.groups > 1 and self.sharing == "none":
             raise UserError(f"model.groups={self.groups} needs sharing", "set model.sharing=all, attention or ffn")
-        for change in self.changes.values():
+        setting: dict[str, str] = {}
+        for name, change in self.sorted_changes:
+            if not isinstance(change, Change):
+                cause = f"model.changes.{name} is {type(change).__name__}, not a change of an encoder"
+                raise UserError(cause, f"write +model/change@model.changes.{name}=NAME")
             change.check(self)
+            for part in sorted(change.sets):
+                if part in setting:
+                    cause = f"model.changes.{setting[part]} and model.changes.{name} both set the {part}"
+                    learned = "; model/position=learned leaves out model.changes.position"
+                    raise UserError(cause, f"leave one of them out{learned if part == 'positions' else ''}")
+                setting[part] = name
 
     @property
     def family(self) -> str:
@@ -88,8 +98,18 @@ class Bert(ModelSpec):
     @property
     def lacks_class(self) -> str | None:
         """Why `transformers` has no class for the encoder, so that Paribus alone loads its checkpoints, or None."""
-        reasons = (change.lacks_class(self) for change in self.changes.values())
-        return next((why for why in reasons if why is not None), None)
+        for _, change in self.sorted_changes:
+            if (why := change.lacks_class(self)) is not None:
+                return why
+        if len(self.changes) > 1:
+            names = " and ".join(type(change).__name__ for _, change in self.sorted_changes)
+            return f"transformers has no class for an encoder with {names}"
+        return None
+
+    @property
+    def sorted_changes(self) -> list[tuple[str, Change]]:
+        """By name: the order in a config does not count."""
+        return sorted(self.changes.items(), key=lambda named: named[0])
 
     @property
     def table_width(self) -> int:
@@ -121,6 +141,7 @@ class Bert(ModelSpec):
         if self.attention == "two_way":
             return len(SIDES) * replace(self, attention="left").forward_flops(tokens, length, written, rows)
         seen = length if self.attention == "full" else (length + 1) / 2
+        seen = min([seen, *(change.seen(self, length) for change in self.changes.values())])
         further = sum(change.forward_flops(self, tokens, length) for change in self.changes.values())
         return tokens * (2.0 * self.matmul_parameters() + 4.0 * self.layers * seen * self.hidden) + further
 

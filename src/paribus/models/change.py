@@ -1,18 +1,20 @@
 """Changes of one part of a BERT-style encoder, as plain settings; torch is imported when an encoder is built.
 
 `model.changes` names them: `{position: Rotary(...)}`. Each says what it does to the modules of the encoder and to the
-scores of its attention, which shapes it fits, what it costs, and whether `transformers` has a class for the result.
+attention of its layers, which shapes it fits, what it costs, and whether `transformers` has a class for the result.
 """
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from paribus.core.errors import UserError
+from paribus.models.encoder_names import ROFORMER, Layout
 
 if TYPE_CHECKING:
-    from paribus.models.attention import Score
+    from paribus.models.attention_part import AttentionPart
     from paribus.models.bert import Bert
     from paribus.models.encoder import Encoder
 
@@ -20,22 +22,45 @@ ROFORMER_BASE: Final = 10000.0
 
 
 class Change:
-    """One part of an encoder that is not BERT's. A subclass is a frozen dataclass and states what differs."""
+    """One part of an encoder that is not BERT's. A subclass is a frozen dataclass and states what differs.
+
+    Attributes:
+        sets: what two changes cannot both set, such as "positions"; their combination is refused.
+        exact_at_places: whether the last layer, computed only at the places that heads read, has the states that the
+            whole layer has there. If not, the whole layer is computed.
+        one_part: whether the attention of all layers has the part of the first one.
+        layout: the names of its class in `transformers`, if that is not the class of the encoder without it.
+    """
 
     semantics: ClassVar[int] = 1
+    sets: ClassVar[Set[str]] = frozenset()
+    exact_at_places: ClassVar[bool] = False
+    one_part: ClassVar[bool] = False
+    layout: ClassVar[Layout | None] = None
 
     def check(self, shape: Bert) -> None:
         """Raise UserError for a shape that the change does not fit."""
 
     def alter(self, encoder: Encoder) -> None:
-        """Replace modules of a new encoder, before its initial weights are drawn."""
+        """Replace modules of a new encoder, before parts are added and initial weights are drawn."""
 
-    def score(self, shape: Bert) -> Score | None:
-        """What every layer does to its queries and keys before they are multiplied; None for nothing."""
+    def attention(self, shape: Bert, layer: int) -> AttentionPart | None:
+        """What it does in the attention of a layer, counted from 0; None for nothing."""
         return None
 
+    def std(self, shape: Bert, name: str) -> float | None:
+        """Standard deviation of the initial weights of a parameter of the encoder; None for what it is without it."""
+        return None
+
+    def seen(self, shape: Bert, length: float) -> float:
+        """How many keys a query sees at most, averaged over a row of this length and the layers."""
+        return length
+
     def forward_flops(self, shape: Bert, tokens: float, length: float) -> float:
-        """Floating-point operations beyond those of BERT's own layers in a forward pass over `tokens` tokens."""
+        """Floating-point operations beyond those of BERT's own layers in a forward pass over `tokens` tokens.
+
+        Below 0 if some are saved. What is saved because fewer keys are seen follows from `seen`.
+        """
         return 0.0
 
     def lacks_class(self, shape: Bert) -> str | None:
@@ -52,6 +77,9 @@ class Rotary(Change):
     """
 
     base: float = ROFORMER_BASE
+    sets: ClassVar[Set[str]] = frozenset({"positions"})
+    exact_at_places: ClassVar[bool] = True
+    layout: ClassVar[Layout | None] = ROFORMER
 
     def __post_init__(self) -> None:
         if not self.base > 1:
@@ -67,10 +95,10 @@ class Rotary(Change):
 
         encoder.backbone.embeddings.position_embeddings = NoPositions()
 
-    def score(self, shape: Bert) -> Score:
-        from paribus.models.rotary import RotaryScore
+    def attention(self, shape: Bert, layer: int) -> AttentionPart:
+        from paribus.models.rotary import RotaryPart
 
-        return RotaryScore(shape.hidden // shape.heads, float(self.base))
+        return RotaryPart(shape.hidden // shape.heads, float(self.base))
 
     def forward_flops(self, shape: Bert, tokens: float, length: float) -> float:
         """Each of the queries' and keys' pairs takes four products and two sums."""

@@ -6,28 +6,28 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import torch
+import transformers
 from torch import Tensor, nn
 from transformers import (
-    AlbertConfig,
     BertConfig,
     BertModel,
-    ElectraConfig,
     PretrainedConfig,
     RobertaConfig,
     RobertaModel,
     RobertaPreLayerNormConfig,
     RobertaPreLayerNormModel,
-    RoFormerConfig,
 )
 
+from paribus.core.errors import UserError
 from paribus.models.attention import kernel
-from paribus.models.encoder_names import ALBERT, ELECTRA, ROFORMER, layout_of, tensor_names
+from paribus.models.encoder_names import ALBERT, layout_of, tensor_names
 from paribus.models.generation import RowWriter
 from paribus.models.last_layer import ReadPositions, allow_positions, computing_only, find_positions
 from paribus.models.network import Batch, Network, Outputs, State, find_real, keep_states
 
 if TYPE_CHECKING:
     from paribus.data.tokens.vocabulary import Vocabulary
+    from paribus.models.attention_part import AttentionPart
     from paribus.models.bert import Bert
     from paribus.models.spec import Shape
 
@@ -67,7 +67,7 @@ class Encoder(Network):
             "pad_token_id": vocabulary.pad,
             "bos_token_id": vocabulary.cls,
             "eos_token_id": vocabulary.sep,
-            "attn_implementation": kernel(scored=bool(spec.changes)),
+            "attn_implementation": kernel(changed=bool(spec.changes)),
             "is_decoder": self.left,
             **spec.further_arguments,
         }
@@ -80,15 +80,16 @@ class Encoder(Network):
             self.backbone.embeddings.projection = nn.Linear(spec.table_width, spec.hidden)
             # the matrix follows their LayerNorm (ALBERT, section 3.1)
             self.backbone.embeddings.register_forward_hook(lambda table, _, states_BLE: table.projection(states_BLE))
-        for change in spec.changes.values():
+        for _, change in spec.sorted_changes:
             change.alter(self)
-        self.scores = [score for change in spec.changes.values() if (score := change.score(spec)) is not None]
+        self._add_parts()
         self.restore_sharing()
-        allow_positions(self.backbone.encoder.layer[-1])
+        exact = all(change.exact_at_places for _, change in spec.sorted_changes)
+        self.reads_places = exact and allow_positions(self.backbone.encoder.layer[-1])
         self.compiled = False
 
-    def compile(self, *_: object, **__: object) -> None:
-        super().compile()
+    def compile(self, *args: Any, **options: Any) -> None:
+        self.backbone.compile(*args, **options)
         self.compiled = True
 
     @property
@@ -112,21 +113,15 @@ class Encoder(Network):
                 token_type_ids=batch["part_BL"] if self.arguments["type_vocab_size"] > 1 else torch.zeros_like(ids_BL),
                 position_ids=position_1L + self.first_position,
                 use_cache=False,
-                **({"score": self._score} if self.scores else {}),
             ).last_hidden_state
         summary_BD = self.summarize(hidden_BLD, batch)
         return Outputs(hidden_BLD, state, summary_BD, None if read is None else read.table_N)
 
-    def _score(self, query: Tensor, key: Tensor, scale: float, place_BQ: Tensor | None) -> tuple[Tensor, Tensor]:
-        for score in self.scores:
-            (query, key), scale = score(query, key, scale, place_BQ), 1.0
-        return query, key
-
     def _read_positions(self, batch: Batch) -> ReadPositions | None:
-        """Where the last layer is computed; None for everywhere: a row is summarized by its last token, or the
-        forward pass is compiled, which wants one shape.
+        """Where the last layer is computed; None for everywhere: a row is summarized by its last token, a part of the
+        layer needs all of it, or the forward pass is compiled, which wants one shape.
         """
-        if "read_P" not in batch or self.left or self.compiled:
+        if "read_P" not in batch or self.left or self.compiled or not self.reads_places:
             return None
         return find_positions(batch["read_P"], *batch["ids_BL"].shape)
 
@@ -182,6 +177,40 @@ class Encoder(Network):
             if "encoder.layer." in name and isinstance(module, nn.Linear):
                 yield name.rpartition(".")[2], name
 
+    def std(self, name: str) -> float:
+        given = (change.std(self.spec, name) for _, change in self.spec.sorted_changes)
+        return next((std for std in given if std is not None), super().std(name))
+
+    def _add_parts(self) -> None:
+        """Give the attention of every layer what changes do in it, as its module `parts`.
+
+        Raises UserError for names that torch uses itself, for two parts in place of the softmax, and for parts that
+        differ between layers that share their attention.
+        """
+        layers = self.backbone.encoder.layer
+        once: dict[str, AttentionPart | None] = {}  # parts that all layers have
+        for number, layer in enumerate(layers):
+            found: dict[str, AttentionPart] = {}
+            for name, change in self.spec.sorted_changes:
+                part = once[name] if name in once else change.attention(self.spec, number)
+                if change.one_part:
+                    once[name] = part
+                if part is not None:
+                    found[name] = part
+            if taken := next((name for name in found if "." in name or hasattr(nn.ModuleDict, name)), None):
+                raise UserError(f"torch uses the name of model.changes.{taken} itself", "give it another name")
+            instead = [name for name, part in found.items() if part.replaces_softmax]
+            if len(instead) > 1:
+                cause = f"model.changes.{instead[0]} and model.changes.{instead[1]} both replace the softmax"
+                raise UserError(cause, "leave one of them out")
+            if found:
+                in_order = sorted(found.items(), key=lambda part: part[1].turn_order)
+                layer.attention.self.parts = nn.ModuleDict(dict(in_order))
+            first = self.spec.first_of_group(number)
+            if self.spec.sharing in ("all", "attention") and _settings(layers[first]) != _settings(layer):
+                cause = f"model.changes differ between layers {first} and {number}, which share their attention"
+                raise UserError(cause, "set model.sharing=none or ffn")
+
     def restore_sharing(self) -> None:
         """Give every layer the modules of the first of its group: attention, feed-forward, each with its LayerNorm."""
         layers = self.backbone.encoder.layer
@@ -203,11 +232,9 @@ class Encoder(Network):
         layout, arguments = layout_of(self.spec), {**self.arguments, "embedding_size": self.spec.table_width}
         config: PretrainedConfig = self.backbone.config
         if layout is ALBERT:
-            config = AlbertConfig(**arguments, num_hidden_groups=self.spec.groups, hidden_act="gelu")
-        elif layout is ELECTRA:
-            config = ElectraConfig(**arguments)
-        elif layout is ROFORMER:
-            config = RoFormerConfig(**arguments)
+            arguments |= {"num_hidden_groups": self.spec.groups, "hidden_act": "gelu"}
+        if layout.config is not None:
+            config = getattr(transformers, layout.config)(**arguments)
         two_way = pair is not None and len(pair.state_dict()["classifier.bias"]) == 2
         alone = layout.causal if self.left else layout.masked
         names: list[Any] = [(layout.pretraining if two_way else None) or alone]
@@ -228,6 +255,18 @@ class Encoder(Network):
     @property
     def pair_parts(self) -> Mapping[str, str]:
         return layout_of(self.spec).pair
+
+
+def _settings(layer: Any) -> dict[str, Any]:
+    """{part of a layer's attention: its settings}, without weights."""
+    parts = getattr(layer.attention.self, "parts", {})
+    return {
+        name: {
+            **{key: value for key, value in vars(part).items() if not key.startswith("_")},
+            **{key: buffer.tolist() for key, buffer in part.named_buffers()},
+        }
+        for name, part in parts.items()
+    }
 
 
 class _EncoderWriter(RowWriter):
@@ -285,9 +324,9 @@ class TwoWay(Network):
         hidden_BLD = torch.cat([side.hidden_BLD for side in sides], dim=-1)
         return Outputs(hidden_BLD, state, torch.cat([side.row_BD for side in sides], dim=-1))
 
-    def compile(self, *_: object, **__: object) -> None:
+    def compile(self, *args: Any, **options: Any) -> None:
         for encoder in self.sides.values():
-            encoder.compile()
+            encoder.compile(*args, **options)
 
     def depth_of(self, parameter: str) -> int:
         return self.side("left").depth_of(parameter)

@@ -23,6 +23,8 @@ class Layout(NamedTuple):
         masked, causal, pretraining: the classes with a head on tokens, with the same left to right, and with both
             heads, if any.
         head, pair: {our part of the head on tokens or on pairs: its name}.
+        config: the class of the config, if it is not the backbone's own.
+        projection: of the embeddings to the layers.
     """
 
     prefix: str
@@ -31,6 +33,8 @@ class Layout(NamedTuple):
     pretraining: str | None
     head: dict[str, str]
     pair: dict[str, str]
+    config: str | None = None
+    projection: str = "embeddings.projection"
 
 
 _BERT = Layout(
@@ -63,6 +67,8 @@ ALBERT = Layout(
     "AlbertForPreTraining",
     {"dense": "predictions.dense", "norm": "predictions.LayerNorm", "bias": "predictions.bias"},
     {"pooler": "albert.pooler", "classifier": "sop_classifier.classifier"},
+    config="AlbertConfig",
+    projection="encoder.embedding_hidden_mapping_in",
 )
 ELECTRA = Layout(
     "electra.",
@@ -75,6 +81,8 @@ ELECTRA = Layout(
         "bias": "generator_lm_head.bias",
     },
     pair_names("electra."),
+    config="ElectraConfig",
+    projection="embeddings_project",
 )
 ROFORMER = _BERT._replace(
     prefix="roformer.",
@@ -82,6 +90,8 @@ ROFORMER = _BERT._replace(
     causal="RoFormerForCausalLM",
     pretraining=None,
     pair=pair_names("roformer."),
+    config="RoFormerConfig",
+    projection="embeddings_project",
 )
 _ALBERT_PARTS = {  # in a layer: BERT's beginning of a name, and ALBERT's
     "attention.self.": "attention.",
@@ -96,13 +106,13 @@ def layout_of(spec: Bert) -> Layout:
     """The layout of an encoder's checkpoint.
 
     One width is BERT's model. Narrow embeddings are ALBERT's if whole layers are shared and see both sides, else
-    ELECTRA's. Rotary positions are RoFormer's. For pre-LN with narrow embeddings or rotary positions `transformers`
+    ELECTRA's. A change may bring a layout of its own. For pre-LN with narrow embeddings or a change `transformers`
     has no model: the names are those of pre-LN, with a projection.
     """
     if spec.family != "bert":
         return _PRELN if spec.norm == "pre" else _ROBERTA
-    if spec.changes:
-        return ROFORMER
+    if brought := [change.layout for _, change in spec.sorted_changes if change.layout is not None]:
+        return brought[0]
     if spec.table_width == spec.hidden:
         return _BERT
     # `transformers` forms groups in floating point, which agrees with ours for groups of equal size
@@ -115,12 +125,8 @@ def tensor_names(spec: Bert, names: Iterable[str]) -> dict[str, str]:
     layout = layout_of(spec)
     theirs: dict[str, str] = {}
     for name in names:
-        inner = name
-        if layout is ALBERT:
-            inner = _albert_name(spec, name)
-        elif layout in (ELECTRA, ROFORMER):
-            inner = name.replace("embeddings.projection", "embeddings_project")
-        theirs[name] = layout.prefix + inner
+        inner = _albert_name(spec, name) if layout is ALBERT else name
+        theirs[name] = layout.prefix + inner.replace("embeddings.projection", layout.projection)
     return theirs
 
 
@@ -128,7 +134,7 @@ def _albert_name(spec: Bert, name: str) -> str:
     """ALBERT has a stack of groups of layers, and its own names for what is in a layer."""
     match = re.fullmatch(r"encoder\.layer\.(\d+)\.(.*)", name)
     if match is None:
-        return name.replace("embeddings.projection", "encoder.embedding_hidden_mapping_in")
+        return name
     layer, part = int(match[1]), match[2]
     for ours, theirs in _ALBERT_PARTS.items():
         if part.startswith(ours):

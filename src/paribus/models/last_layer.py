@@ -66,8 +66,8 @@ class _LastLayer(nn.Module):
             attention_mask = attention_mask.take_along_dim(self.column_BQ[:, None, :, None], 2)
         attend = ALL_ATTENTION_FUNCTIONS[attention.config._attn_implementation]
         options: dict[str, Any] = {"dropout": attention.dropout.p if attention.training else 0.0}
-        if (score := more.get("score")) is not None:
-            options |= {"score": score, "place_BQ": self.column_BQ}
+        if hasattr(attention, "parts"):
+            options["place_BQ"] = self.column_BQ
         read_BQHE, _ = attend(attention, query, key, value, attention_mask, scaling=attention.scaling, **options)
         return self.feed_forward_chunk(
             self.attention.output(read_BQHE.flatten(2), _take(hidden_states, self.column_BQ))
@@ -98,9 +98,12 @@ KINDS: dict[type[nn.Module], type[_LastLayer]] = {
 }
 
 
-def allow_positions(layer: nn.Module) -> None:
-    """Make a layer computable at chosen positions; weights and their names stay."""
-    layer.__class__ = KINDS[type(layer)]
+def allow_positions(layer: nn.Module) -> bool:
+    """Make a layer computable at chosen positions if its class is a known one; weights and their names stay."""
+    known = KINDS.get(type(layer))
+    if known is not None:
+        layer.__class__ = known
+    return known is not None
 
 
 @contextmanager

@@ -118,9 +118,9 @@ class Network(nn.Module, ABC):
         """Standard deviation of the initial weights of a parameter."""
         return self.spec.initializer_range
 
-    def compile(self, *_: object, **__: object) -> None:
-        """Compile the forward pass of the backbone in place."""
-        self.backbone.compile()
+    def compile(self, *args: Any, **options: Any) -> None:
+        """Compile in place what a step calls: `forward`. A network that calls its backbone alone may compile that."""
+        super().compile(*args, **options)
 
     def depth_of(self, parameter: str) -> int:
         """0 for embeddings, i + 1 for layer i of a stack, counted from below, `depth` for what follows the last one.
@@ -135,7 +135,7 @@ class Network(nn.Module, ABC):
 
     def norms(self) -> Iterator[nn.Module]:
         """Every layer norm."""
-        return (module for module in self.modules() if isinstance(module, nn.LayerNorm))
+        return (module for module in self.modules() if isinstance(module, nn.LayerNorm | nn.RMSNorm))
 
     def matrices(self) -> Iterator[tuple[str, str]]:
         """("query", "key", "value" or "dense", its name in the backbone) of the layers; shared ones once."""
@@ -234,21 +234,49 @@ def seed_dropout(device: torch.device, seed: int) -> None:
 
 
 def initialize(module: nn.Module, seed: int, std: float | Std, keep: Iterable[nn.Parameter] = ()) -> None:
-    """BERT's initial weights: N(0, std) for matrices and embeddings, 1 for LayerNorm scales, 0 for biases and padding.
+    """BERT's initial weights: N(0, std) for matrices, embeddings and vectors, 1 for scales of norms, 0 for their biases
+    and those of the layers of torch and transformers, and for padding.
 
-    `std` may depend on the parameter's name; parameters in `keep` stay as they are. Arms whose parameters agree in name
-    and shape start from the same bits, even if other parameters differ.
+    A module sets others by the attribute `initial_values`: {its parameter's name: the number that fills it}. The forget
+    gates of an LSTM begin at 1 (Jozefowicz et al. 2015, section 2.2). `std` may depend on the parameter's name;
+    parameters in `keep` stay as they are. Arms whose parameters agree in name and shape start from the same bits, even
+    if other parameters differ.
     """
     kept = set(map(id, keep))
     with torch.no_grad():
         for name, parameter in module.named_parameters():
             if id(parameter) in kept:
                 continue
-            if parameter.ndim > 1:
+            place, _, own_name = name.rpartition(".")
+            owner: Any = module.get_submodule(place)
+            value = _initial_value(owner, own_name, parameter)
+            if value is None:
                 deviation = std(name) if callable(std) else std
                 parameter.normal_(0.0, deviation, generator=named_generator(seed, name))
-            else:
-                parameter.fill_(1.0 if name.endswith("weight") else 0.0)
+                continue
+            parameter.fill_(value)
+            declared = own_name in getattr(owner, "initial_values", {})
+            if isinstance(owner, nn.LSTM | nn.LSTMCell) and own_name.startswith("bias_ih") and not declared:
+                parameter.chunk(4)[1].fill_(1.0)  # the gates are input, forget, cell, output
         for part in module.modules():
             if isinstance(part, nn.Embedding) and part.padding_idx is not None and id(part.weight) not in kept:
                 part.weight[part.padding_idx].zero_()
+
+
+def _initial_value(owner: nn.Module, name: str, parameter: nn.Parameter) -> float | None:
+    """What a parameter of `owner` is filled with; None if it is drawn.
+
+    Only libraries' modules and norms have biases that are known to begin at 0: a vector of any other module, whatever
+    its name, may be one that must not (XLNet's query vector, arXiv 1906.08237, section 2.3).
+    """
+    declared: Mapping[str, float] = getattr(owner, "initial_values", {})
+    if name in declared:
+        return declared[name]
+    if parameter.ndim > 1:
+        return None
+    norm = "Norm" in type(owner).__name__
+    if norm and name == "weight":
+        return 1.0
+    bases = [base for base in type(owner).__mro__ if base is not nn.Module]
+    known = norm or any(base.__module__.partition(".")[0] in ("torch", "transformers") for base in bases)
+    return 0.0 if "bias" in name and known else None

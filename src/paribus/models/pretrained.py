@@ -83,9 +83,9 @@ class Pretrained(ModelSpec):
         runs: where runs are looked up by their signature.
         fresh: keep the shape alone, with initial weights that follow the seed.
         dropout, attention_dropout: None for the checkpoint's own.
-        norm, initializer_range, changes: no effect; recipes set them for models trained from scratch.
+        norm, initializer_range, changes: no effect; recipes set them, and positions, for models trained from scratch.
 
-    Raises UserError for checkpoints that are missing or have a different layout.
+    Raises UserError for checkpoints that are missing or have a different layout, and for changes but of positions.
     """
 
     name: str
@@ -101,6 +101,11 @@ class Pretrained(ModelSpec):
     ignored_settings: ClassVar[frozenset[str]] = frozenset(
         {"name", "revision", "runs", "norm", "initializer_range", "changes"}
     )
+
+    def __post_init__(self) -> None:
+        if added := [name for name in self.changes if name != "position"]:  # that of a recipe
+            cause = f"model.changes.{added[0]} does not apply to model=pretrained, which has the checkpoint's own parts"
+            raise UserError(cause, "leave it out")
 
     @cached_property
     def folder(self) -> Path:
@@ -136,7 +141,7 @@ class Pretrained(ModelSpec):
         settings: Any = self.shape
         shape = asdict(settings)
         if changes := shape.pop("changes", None):
-            shape["changes"] = {name: [type(settings.changes[name]).__name__, part] for name, part in changes.items()}
+            shape["changes"] = {name: _describe(settings.changes[name], part) for name, part in changes.items()}
         content = {"kind": type(settings).__name__, "shape": shape, "weights": weights}
         if (heads := self.folder / hub.HEADS).is_file() and not self.fresh:
             content["heads"] = _hash(heads)
@@ -293,6 +298,14 @@ def _build_from_run(folder: Path, part: str) -> Any:
         ) from error
     check_tree(config)
     return build(node)
+
+
+def _describe(change: Change, settings: dict[str, Any]) -> list[Any]:
+    """A change by its public name, settings and behavior."""
+    from paribus.core.build import public_name
+
+    later = [change.semantics] if change.semantics != 1 else []  # content of a first version has no number
+    return [public_name(type(change)), settings, *later]
 
 
 def _hash(path: Path) -> str:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import torch
 from torch import Tensor, nn
+
+from paribus.models.attention_part import AttentionPart
 
 PART: Final = 2**18  # numbers that are rotated at once
 
@@ -18,22 +20,28 @@ class NoPositions(nn.Module):
         return torch.zeros((), device=position_ids.device)
 
 
-class RotaryScore(NamedTuple):
+class RotaryPart(AttentionPart):
     """Rotates the pair (2i, 2i + 1) of the features of a head by position x base^(-2i / width): RoFormer's layout."""
 
-    width: int
-    base: float
+    turn_order = 2
 
-    def __call__(
-        self, query_BHQE: Tensor, key_BHSE: Tensor, scale: float, place_BQ: Tensor | None
+    def __init__(self, width: int, base: float) -> None:
+        super().__init__()
+        self.width, self.base = width, base
+
+    def turn(self, query: Tensor, key: Tensor, place_Q: Tensor, place_K: Tensor) -> tuple[Tensor, Tensor]:
+        return self.turn_scaled(query, key, place_Q, place_K, 1.0)
+
+    def turn_scaled(
+        self, query: Tensor, key: Tensor, place_Q: Tensor, place_K: Tensor, scale: float
     ) -> tuple[Tensor, Tensor]:
-        """The rotated queries, times `scale`, and keys. `place_BQ`: where the queries are; None: one for each key."""
-        places, device = key_BHSE.shape[2], key_BHSE.device
-        turn_SC, scaled_SC = (find_turns(places, self.width, self.base, size, device) for size in (1.0, scale))
-        turn = scaled_SC if place_BQ is None else scaled_SC[place_BQ][:, None]
+        """The scale is a factor of the rotation, which saves a product."""
+        places, device = key.shape[2], key.device
+        turn_KC, scaled_KC = (find_turns(places, self.width, self.base, size, device) for size in (1.0, scale))
+        turn = scaled_KC if place_Q is place_K else scaled_KC[place_Q][:, None]
         if torch.compiler.is_compiling():  # it has no kernels for complex numbers, but fuses real ones
-            return _multiply_parts(query_BHQE, turn), _multiply_parts(key_BHSE, turn_SC)
-        return _Turned.apply(query_BHQE, turn), _Turned.apply(key_BHSE, turn_SC)  # type: ignore[no-untyped-call]
+            return _multiply_parts(query, turn), _multiply_parts(key, turn_KC)
+        return _Turned.apply(query, turn), _Turned.apply(key, turn_KC)  # type: ignore[no-untyped-call]
 
 
 @lru_cache(maxsize=64)
@@ -66,13 +74,15 @@ class _Turned(torch.autograd.Function):
 
 def _multiply(state_BHLE: Tensor, turn: Tensor, into_BHLE: Tensor) -> Tensor:
     """Write the product, computed in float32; of another type in parts that stay in the cache."""
+    if state_BHLE.stride(-1) != 1:  # as other parts of attention may leave it; pairs have to be neighbors in memory
+        state_BHLE = state_BHLE.contiguous()
     if state_BHLE.dtype == torch.float32:
         torch.mul(_pair(state_BHLE), turn, out=_pair(into_BHLE))
         return into_BHLE
     rows = max(1, PART // state_BHLE[0].numel())
     for at in range(0, len(into_BHLE), rows):
         part = slice(at, at + rows)
-        pair_BHLC = _pair(state_BHLE[part].float()).mul_(turn[part] if turn.ndim > 2 else turn)
+        pair_BHLC = _pair(state_BHLE[part].float()).mul_(turn[part] if turn.ndim > 2 and len(turn) > 1 else turn)
         into_BHLE[part] = torch.view_as_real(pair_BHLC).flatten(-2)
     return into_BHLE
 

@@ -89,6 +89,9 @@ class TextToText(Network):
         )
         return Outputs(written.last_hidden_state, state)
 
+    def compile(self, *args: Any, **options: Any) -> None:
+        self.backbone.compile(*args, **options)
+
     @staticmethod
     def real(batch: Batch) -> Tensor | None:
         """int64 [B, L]: 1 at tokens that are read; None if no row is padded."""

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from paribus.core.build import ask, kind
+from paribus.core.build import ask, kind, public_name
 from paribus.core.checksums import digest
 from paribus.core.config import root_seed
 from paribus.core.settings import GROUPS
@@ -103,11 +103,3 @@ def meaning(node: object, group: type | None = None, places: frozenset[str] = fr
     if (content := ask(component, node, "content")) is not None:
         kept["content"] = content
     return {"component": public_name(component), "semantics": int(getattr(component, "semantics", 1)), **kept}
-
-
-def public_name(component: type) -> str:
-    """The name under which a component counts, wherever its module lies."""
-    if named := vars(component).get("public_name"):
-        return str(named)
-    ours = component.__module__.partition(".")[0] == __name__.partition(".")[0]
-    return component.__qualname__ if ours else f"{component.__module__}.{component.__qualname__}"

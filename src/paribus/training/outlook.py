@@ -55,16 +55,17 @@ def foresee(config: Mapping[str, Any], tokens: float) -> Outlook | None:
 
 
 def name_positions(model: Mapping[str, Any]) -> str:
-    """How a model that is trained from scratch knows where its tokens are: "learned", "relative" (T5) or a change of
-    positions, such as "rotary"; empty for other models.
+    """How a model that is trained from scratch knows where its tokens are: "learned", "relative" (T5) or the change
+    that sets its positions, such as "rotary"; empty for other models.
     """
     component = kind(model["_target_"])
     if issubclass(component, T5):
         return "relative"
     if not issubclass(component, Bert):
         return ""
-    change = model.get("changes", {}).get("position")
-    return "learned" if change is None else kind(change["_target_"]).__name__.lower()
+    changes = [kind(change["_target_"]) for change in model.get("changes", {}).values()]
+    setting = [change for change in changes if "positions" in getattr(change, "sets", ())]
+    return setting[0].__name__.lower() if setting else "learned"
 
 
 def lengthen(trainer: Mapping[str, Any], factor: float) -> str:

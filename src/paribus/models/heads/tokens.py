@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
@@ -63,6 +66,8 @@ class CRFHead(TaggingHead):
 
     Its loss is the negative log likelihood of the rows' tags, its answer their best path.
     """
+
+    initial_values: ClassVar[Mapping[str, float]] = {"begin_C": 0.0, "end_C": 0.0}
 
     def __init__(self, width: int, classes: int, dropout: float) -> None:
         super().__init__(width, classes, dropout)

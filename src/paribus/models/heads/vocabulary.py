@@ -6,7 +6,7 @@ before noise).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -25,6 +25,8 @@ class MaskedLMHead(TokenHead):
     The dense layer leads to the width of the embeddings if that is another one (ALBERT, `run_pretraining.py`). A
     left-to-right LM has this head too: its targets are one place to the right of the state that predicts them.
     """
+
+    initial_values: ClassVar[Mapping[str, float]] = {"bias": 0.0}
 
     def __init__(self, network: Network) -> None:
         super().__init__()
@@ -98,6 +100,7 @@ class SpanBoundaryHead(Head):
     has a boundary.
     """
 
+    initial_values: ClassVar[Mapping[str, float]] = {"bias": 0.0}
     denominator = "boundary"
     extra_count = 1  # as in SpanBERT's `spanbert_loss.py`
 

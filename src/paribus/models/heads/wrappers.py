@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -25,6 +25,8 @@ class OnLayers(Wrapper):
     5.3.2), or are summed with learned weights: gamma * softmax(w), as in ELMo (arXiv 1802.05365, section 3.2). The
     final LayerNorm of a pre-LN encoder is applied to every layer but the embeddings, as it is to the last.
     """
+
+    initial_values: ClassVar[Mapping[str, float]] = {"weight_N": 0.0, "gamma": 1.0}
 
     def __init__(self, encoder: Network, layers: Sequence[int], combine: str, head: Head) -> None:
         super().__init__(head)
@@ -53,6 +55,14 @@ class OnLayers(Wrapper):
         return Outputs(hidden_BLD, outputs.state, self._network[0].summarize(hidden_BLD, batch))
 
 
+class _ZeroBiasLSTM(nn.LSTM):
+    """An LSTM of one layer in both directions whose biases all begin at 0, those of forget gates too."""
+
+    initial_values: ClassVar[Mapping[str, float]] = {
+        f"bias_{side}_l0{direction}": 0.0 for side in ("ih", "hh") for direction in ("", "_reverse")
+    }
+
+
 class OnBiLSTM(Wrapper):
     """Any head, on a BiLSTM over the final hidden states instead of these (BERT, section 5.1: "+ BiLSTM").
 
@@ -62,7 +72,7 @@ class OnBiLSTM(Wrapper):
 
     def __init__(self, width: int, head: Head) -> None:
         super().__init__(head)
-        self.lstm = nn.LSTM(width, width // 2, batch_first=True, bidirectional=True)
+        self.lstm = _ZeroBiasLSTM(width, width // 2, batch_first=True, bidirectional=True)
 
     @property
     def std(self) -> float:
