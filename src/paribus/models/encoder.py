@@ -24,7 +24,7 @@ from paribus.models.attention import kernel
 from paribus.models.encoder_names import ALBERT, ELECTRA, ROFORMER, layout_of, tensor_names
 from paribus.models.generation import RowWriter
 from paribus.models.last_layer import ReadPositions, allow_positions, computing_only, find_positions
-from paribus.models.network import Batch, Network, Outputs, State, find_real, keep_states
+from paribus.models.network import Batch, Network, Outputs, State, find_real, recording
 
 if TYPE_CHECKING:
     from paribus.data.tokens.vocabulary import Vocabulary
@@ -46,7 +46,11 @@ class Encoder(Network):
     attention the first token attends only to itself, so the last real token ([SEP]) summarizes the row. Layers that
     share weights hold the same modules; shared parameters go by the name that they have in the first of these layers,
     so that they start from its bits.
+
+    The states of layers of a pre-LN encoder have gone through its final LayerNorm, but not those of the embeddings.
     """
+
+    gives_layers = True
 
     def __init__(self, spec: Bert, vocabulary: Vocabulary) -> None:
         super().__init__(spec, vocabulary, spec.hidden, spec.layers)
@@ -105,7 +109,9 @@ class Encoder(Network):
         """
         ids_BL, read = batch["ids_BL"], self._read_positions(batch)
         position_1L = torch.arange(ids_BL.shape[1], device=ids_BL.device)[None]
-        with computing_only(self.backbone.encoder.layer[-1], read):
+        asked = bool(batch.get("layers"))
+        recorded = (self.backbone.embeddings, *self.backbone.encoder.layer) if asked else ()
+        with computing_only(self.backbone.encoder.layer[-1], read), recording(recorded) as states:
             hidden_BLD = self.backbone(
                 input_ids=ids_BL,
                 attention_mask=self._attention_mask(batch, position_1L),
@@ -114,8 +120,11 @@ class Encoder(Network):
                 use_cache=False,
                 **({"score": self._score} if self.scores else {}),
             ).last_hidden_state
-        summary_BD = self.summarize(hidden_BLD, batch)
-        return Outputs(hidden_BLD, state, summary_BD, None if read is None else read.table_N)
+        outputs = Outputs(hidden_BLD, state, self.summarize(hidden_BLD, batch), None if read is None else read.table_N)
+        if not asked:
+            return outputs
+        between = states[1:-1] if self.spec.norm == "post" else map(self.backbone.LayerNorm, states[1:-1])
+        return outputs._replace(layers=(states[0], *between, hidden_BLD), summarize=self.summarize)
 
     def _score(self, query: Tensor, key: Tensor, scale: float, place_BQ: Tensor | None) -> tuple[Tensor, Tensor]:
         for score in self.scores:
@@ -123,10 +132,10 @@ class Encoder(Network):
         return query, key
 
     def _read_positions(self, batch: Batch) -> ReadPositions | None:
-        """Where the last layer is computed; None for everywhere: a row is summarized by its last token, or the
-        forward pass is compiled, which wants one shape.
+        """Where the last layer is computed; None for everywhere: the states of all layers are asked for, a row is
+        summarized by its last token, or the forward pass is compiled, which wants one shape.
         """
-        if "read_P" not in batch or self.left or self.compiled:
+        if "read_P" not in batch or batch.get("layers") or self.left or self.compiled:
             return None
         return find_positions(batch["read_P"], *batch["ids_BL"].shape)
 
@@ -151,13 +160,6 @@ class Encoder(Network):
         if batch["full"] or self.left:
             return None
         return find_real(batch["length_B"], position_1L.shape[1]).long()
-
-    def watch(self, layer: int, keep: Callable[[Tensor], None]) -> None:
-        """As `Network.watch`. A pre-LN encoder's states have gone through the final LayerNorm, but those of the
-        embeddings.
-        """
-        norm = self.backbone.LayerNorm if self.spec.norm == "pre" and layer else None
-        keep_states(self.backbone.encoder.layer[layer - 1] if layer else self.backbone.embeddings, keep, norm)
 
     def share_embeddings(self, other: Network) -> None:
         """Read the tables of words, positions and segments and the LayerNorm of another encoder of this width; the

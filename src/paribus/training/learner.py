@@ -112,6 +112,8 @@ class Learner(pl.LightningModule):
         if batch.get("idle"):  # it keeps the ranks in step and counts for nothing
             self.manual_backward(0.0 * loss)
             return {name: torch.zeros_like(term) for name, term in terms.items()}
+        if rank == index == 0 and (penalty := self.objective.penalty(batch)) is not None:
+            loss = loss + penalty  # once in a step, however many microbatches it has
         self.manual_backward(loss)
         self.carried[index] = change_tensors(state, Tensor.detach)
         return {name: term.detach() for name, term in terms.items()}

@@ -129,7 +129,9 @@ class Tagging(TaskType):
 
     def infer(self, model: Network | Ensemble, head: Head | Ensemble, batch: Batch) -> Array:
         """[B, L] tags, of which those of first tokens count."""
-        tag_BL: Array = head.answer(model(batch), batch).cpu().numpy()
+        from paribus.models.heads.head import name_places
+
+        tag_BL: Array = head.answer(model(name_places([head], batch)), batch).cpu().numpy()
         return tag_BL
 
     def predict(self, outputs_N: Sequence[Any], rows: TaskRows, examples: Sequence[TaggedExample]) -> list[list[int]]:
