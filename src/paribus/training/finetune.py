@@ -49,6 +49,7 @@ from paribus.training.finetuner import (
 )
 from paribus.training.joint import FOLDER, describe_joint, is_whole, joint_path, train_joint
 from paribus.training.learner import Finetuning, Learner
+from paribus.training.probing import STATES, probe_once
 from paribus.training.profile import ResolvedProfile
 from paribus.training.replay import Replay, read_text
 from paribus.training.steps import StepData, task_batch
@@ -84,8 +85,10 @@ def finetune(
     together = time.perf_counter() - mark if run.finetune.joint else 0.0  # counted with the first task
     baselines: dict[str, dict[str, float]] = {}
     for name, task in run.tuned_tasks.items():
+        layers = run.finetune.probe.choose(bases[0].encoder.depth) if run.finetune.probe else []
         for metric, values in measure_baselines(task, run.cache).items():
-            baselines[f"{name}/{metric}"] = values
+            columns = [f"{name}/{metric}_l{layer}" for layer in layers] or [f"{name}/{metric}"]
+            baselines |= dict.fromkeys(columns, values)
         missing = [seed for seed in run.finetune.seeds if (name, seed) not in done]
         if not missing:
             continue
@@ -93,7 +96,11 @@ def finetune(
         task_bases = [base._replace(run=base.run.tuned_for(name)) for base in bases]
         for seed in missing:
             mark = time.perf_counter()
-            metrics, answers = finetune_once(task_bases, work, seed, setup)
+            answers: dict[str, str] = {}  # of a probe none are kept
+            if run.finetune.probe:
+                metrics = probe_once(task_bases[0], work, seed, setup)
+            else:
+                metrics, answers = finetune_once(task_bases, work, seed, setup)
             spent, together = time.perf_counter() - mark + together, 0.0
             line = {"task": name, "seed": seed, "metrics": metrics, "owner": owner, "seconds": spent}
             done[name, seed] = {**line, "gold": answers}
@@ -101,12 +108,14 @@ def finetune(
             write_text(folder / DONE, "\n".join(lines) + "\n")
             if not run.finetune.keep:
                 shutil.rmtree(folder / KEPT, ignore_errors=True)
+        if not run.finetune.keep:
+            shutil.rmtree(folder / STATES, ignore_errors=True)
     if not run.finetune.keep:
         shutil.rmtree(folder / FOLDER, ignore_errors=True)
     return {
         "task_runs": [{key: line[key] for key in ("task", "seed", "metrics")} for line in done.values()],
         "baselines": baselines,
-        "tuned": trained_share(bases) if run.tuned_tasks else {},
+        "tuned": trained_share(bases) if run.tuned_tasks and not run.finetune.probe else {},
         "gold": describe_gold(folder),
         "finetune_seconds": add_seconds(line.get("seconds") for line in done.values()),
         "curves": {TUNING: hash_file(folder / TUNING)} if (folder / TUNING).is_file() else {},
@@ -139,6 +148,8 @@ def finetune_once(
                 values, gold = judge_answers(model, head, work.task_type, rows, work.examples[split])
                 metrics |= {f"{name}{suffix}": value for name, value in values.items()}
                 answers |= {f"{work.name}{suffix}/seed{seed}": gold} if gold else {}
+        if isinstance(model, Network):
+            metrics |= head.report()
         if bases[0].memory and bases[0].run.finetune.forgetting and isinstance(model, Network):
             metrics |= bases[0].memory.ask(model, setup.profile.device, rehearsed)
     if answers:

@@ -1,0 +1,144 @@
+"""Probing instead of fine-tuning: the states of a task are computed once, and a probe reads each layer."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from paribus.core.errors import UserError
+from paribus.core.files import replacing
+from paribus.data.sequences import concatenate_ranges
+from paribus.finetuning.probe import SMALLEST, draw_control
+from paribus.models.heads.choices import FirstToken, Pooled
+from paribus.models.heads.wrappers import pool
+from paribus.models.network import Batch, Network
+from paribus.tasks.rows import TaskRows, order
+from paribus.tasks.types.base import ProbeItems
+from paribus.training.evaluate import evaluating, on_device, placed
+from paribus.training.finetuner import Base, TaskWork, task_seed
+from paribus.training.steps import task_batch
+
+if TYPE_CHECKING:
+    from paribus.data.sequences import Array
+    from paribus.training.trainer import Setup
+
+STATES = "states"  # in a run's folder, while its probes are trained
+ROWS = 64  # of a forward pass of the network
+MOST = 4096  # states that a probe reads at once
+Read = Callable[[Tensor], Tensor]  # states [N, D] -> scores [N, classes] or values [N, 1]
+
+
+def probe_once(base: Base, work: TaskWork, seed: int, setup: Setup) -> dict[str, float]:
+    """{"accuracy_l0": ..., "control_accuracy_l0": ..., "selectivity_l0": ...}: the scores of a probe of each layer.
+
+    There are the task's metrics, and for classes the share of right items, the same on the control task, and the first
+    minus the second. Those of a further evaluation set end with its name. The states are kept in the run's folder, for
+    all layers and seeds.
+    """
+    probe, task_type, device = base.run.finetune.probe, work.task_type, setup.profile.device
+    items = {split: task_type.list_probed(rows, work.examples[split]) for split, rows in work.encoded.items()}
+    states = find_states(base, work, items, setup)
+    classes, drawn = len(task_type.classes), task_seed(base.run, work.name, seed)
+    labels = {split: each.label_I for split, each in items.items()}
+    random = draw_control({split: each.kinds for split, each in items.items()}, labels["train"], drawn)
+    read_M, metrics = probe.sample(len(labels["train"])), dict[str, float]()
+    for layer in probe.choose(base.encoder.depth):
+        arrays = {split: np.array(each[layer]) for split, each in states.items()}
+        arrays["train"] = arrays["train"][read_M]
+        of_layer = standardize({split: torch.from_numpy(each).to(device) for split, each in arrays.items()})
+
+        def train(labels: dict[str, Array], states: dict[str, Tensor] = of_layer) -> Read:
+            label_M = torch.from_numpy(labels["train"][read_M]).to(device)
+            read: Read = probe.fit(states["train"], label_M, classes, drawn)
+            return read
+
+        reads = train(labels)
+        recites = train(random) if classes and probe.control else None
+        for split, rows in work.encoded.items():
+            if split == "train":
+                continue
+            value_I = answer(reads, of_layer[split], classes)
+            values = {}
+            if classes:
+                values["accuracy"] = float((value_I == labels[split]).mean())
+            if recites is not None:
+                control = float((answer(recites, of_layer[split], classes) == random[split]).mean())
+                values |= {"control_accuracy": control, "selectivity": values["accuracy"] - control}
+            predictions = task_type.predict_probed(value_I, rows, work.examples[split])
+            values |= task_type.score(predictions, work.examples[split])
+            suffix = "" if split == "validation" else f"_{split}"
+            metrics |= {f"{name}_l{layer}{suffix}": value for name, value in values.items()}
+    if setup.tracked is not None:
+        setup.tracked.log({f"{work.name}/seed{seed}/{name}": value for name, value in metrics.items()}, 0)
+    return metrics
+
+
+def answer(read: Read, state_ND: Tensor, classes: int) -> Array:
+    """[N]: the likeliest classes, or the values."""
+    parts = [read(state_MD) for state_MD in torch.split(state_ND, MOST)]  # a wide hidden layer of all would fill memory
+    found: Array = torch.cat([each.argmax(-1) if classes else each[:, 0] for each in parts]).cpu().numpy()
+    return found
+
+
+def standardize(states: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The states of a layer, in single precision, with the mean 0 and the deviation 1 in training."""
+    whole = {split: each.float() for split, each in states.items()}
+    mean_D, spread_D = whole["train"].mean(0), whole["train"].std(0).clamp_min(SMALLEST)
+    return {split: each.sub_(mean_D).div_(spread_D) for split, each in whole.items()}
+
+
+def find_states(base: Base, work: TaskWork, items: dict[str, ProbeItems], setup: Setup) -> dict[str, Array]:
+    """{set: float16 [depth + 1, I, D]}: what probes read of every layer, memory-mapped.
+
+    Each set is computed once and is a file in the run's folder, whole or not there.
+    Raises UserError if a state is too large for float16.
+    """
+    paths = {split: setup.folder / STATES / f"{work.name}-{split}.npy" for split in work.encoded}
+    if missing := [split for split, path in paths.items() if not path.is_file()]:
+        network = copy.deepcopy(base.encoder)  # not compiled, if the model is
+        pooling = base.run.finetune.head.pooling
+        with placed(setup.profile.device, network), evaluating(network):
+            for split in missing:
+                write_states(paths[split], network, pooling, work, work.encoded[split], items[split].count_N)
+    return {split: np.load(path, mmap_mode="r") for split, path in paths.items()}
+
+
+def write_states(
+    path: Path, network: Network, pooling: FirstToken, work: TaskWork, rows: TaskRows, count_N: Array
+) -> None:
+    """Write what probes read of a set, given how many items each row has."""
+    first_N = count_N.cumsum() - count_N
+    with replacing(path) as file:
+        kept: Any = None
+        batches = order(rows.length_N, ROWS, 0, 0, shuffle=False)
+        for row_B in (part for batch in batches for part in rows.split(batch)):
+            batch = on_device(task_batch(rows, row_B), network)
+            at_I = concatenate_ranges(first_N[row_B], count_N[row_B])
+            for layer, state_BLD in enumerate(network.states(batch)):
+                read_row = partial(summarize, network, pooling, batch)
+                state_ID = work.task_type.read_probed(state_BLD, batch, read_row)
+                if kept is None:
+                    shape = (network.depth + 1, int(count_N.sum()), state_ID.shape[-1])
+                    kept = np.lib.format.open_memmap(file, "w+", np.float16, shape)
+                kept[layer, at_I] = written = state_ID.half().cpu().numpy()
+                if not np.isfinite(written).all():
+                    cause = f"states of layer {layer} exceed what a file of states holds (65,504)"
+                    raise UserError(cause, f"leave it out: finetune.probe.layers=[...], or {work.name}")
+        kept.flush()
+
+
+def summarize(network: Network, pooling: FirstToken, batch: Batch, state_BLD: Tensor) -> Tensor:
+    """[B, D]: the summary of each row that a head with this pooling reads of the states of a layer."""
+    if isinstance(pooling, Pooled):
+        return pool(pooling.kind, state_BLD, batch["length_B"])
+    if network.spec.pooling != "cls":
+        return pool(network.spec.pooling, state_BLD, batch["length_B"])
+    row_BD = network.summarize(state_BLD, batch)
+    return state_BLD[:, 0] if row_BD is None else row_BD
