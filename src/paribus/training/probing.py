@@ -48,19 +48,15 @@ def probe_once(base: Base, work: TaskWork, seed: int, setup: Setup) -> dict[str,
     classes, drawn = len(task_type.classes), task_seed(base.run, work.name, seed)
     labels = {split: each.label_I for split, each in items.items()}
     random = draw_control({split: each.kinds for split, each in items.items()}, labels["train"], drawn)
-    read_M, metrics = probe.sample(len(labels["train"])), dict[str, float]()
+    read_M = probe.sample(len(labels["train"]))
+    label_M, random_M = (torch.from_numpy(each["train"][read_M]).to(device) for each in (labels, random))
+    metrics: dict[str, float] = {}
     for layer in probe.choose(base.encoder.depth):
         arrays = {split: np.array(each[layer]) for split, each in states.items()}
         arrays["train"] = arrays["train"][read_M]
         of_layer = standardize({split: torch.from_numpy(each).to(device) for split, each in arrays.items()})
-
-        def train(labels: dict[str, Array], states: dict[str, Tensor] = of_layer) -> Read:
-            label_M = torch.from_numpy(labels["train"][read_M]).to(device)
-            read: Read = probe.fit(states["train"], label_M, classes, drawn)
-            return read
-
-        reads = train(labels)
-        recites = train(random) if classes and probe.control else None
+        reads = probe.fit(of_layer["train"], label_M, classes, drawn)
+        recites = probe.fit(of_layer["train"], random_M, classes, drawn) if classes and probe.control else None
         for split, rows in work.encoded.items():
             if split == "train":
                 continue
