@@ -126,7 +126,7 @@ def test_a_weighted_head_records_its_mix(given: list[str]) -> None:
         (["finetune.ensemble=2"], r"finetune\.ensemble is set"),
         (["finetune/head=linear"], r"finetune/probe replaces the head"),
         (["finetune/head/layers=concat"], r"finetune/probe replaces the head"),
-        (["task=squad_v1"], r"tasks\.squad cannot be probed"),
+        (["task=squad_v1"], r"tasks\.squad_v1 cannot be probed"),
         (["members=2"], r"members=2, but finetune/probe reads a single model"),
         (["family=t5"], r"tasks\.sst2 cannot be probed"),
     ],
