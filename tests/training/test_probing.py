@@ -15,16 +15,19 @@ from stories import story
 
 from paribus.core.config import compose
 from paribus.core.errors import UserError
+from paribus.models.network import find_real
 from paribus.training import probing
 from paribus.training.checks import check_finetuning
 from paribus.training.description import Run
 from paribus.training.finetuner import Base, work_of
+from paribus.training.kept_states import KeptNetwork, keep_rows
 from paribus.training.profile import resolve
 from paribus.training.run import run
 from paribus.training.steps import task_batch
 from paribus.training.trainer import Setup
 
 LINEAR = "finetune/probe=linear"
+CACHED = ["finetune/probe=none", "finetune/method=frozen", "finetune.method.cached=true"]
 
 
 @pytest.fixture
@@ -66,36 +69,72 @@ def test_a_run_has_a_column_for_each_layer(given: list[str]) -> None:
     assert again["task_runs"] == found["task_runs"]
 
 
-def test_kept_states_are_those_of_a_fresh_pass(given: list[str], tmp_path: Path) -> None:
-    windows = ["finetune/head/windows=max", "finetune.length=16"]
-    one = [*given, "task=sst2", *windows]
-    one = [each for each in one if "wnut_17" not in each]
-    for overrides, name in ((given, "wnut_17"), (one, "sst2")):
-        chosen = Run.of(compose(overrides))
-        profile = resolve(chosen.profile)
-        data = chosen.data()
-        encoder = chosen.model.build(data.vocabulary, 1)
-        base, work = Base(chosen.tuned_for(name), encoder, None), work_of(chosen, data, name)
-        setup = Setup(profile, tmp_path / "run", None)
-        items = {split: work.task_type.list_probed(rows, work.examples[split]) for split, rows in work.encoded.items()}
-        kept = probing.find_states(base, work, items, setup)["validation"]
-        assert kept.dtype == np.float16
-        rows, at = work.encoded["validation"], 0
-        encoder.eval()
-        for row in range(4):
-            batch = task_batch(rows, np.array([row]))
-            with torch.inference_mode():
-                states = encoder.states(batch)
-            count = int(items["validation"].count_N[row])
-            for layer, state_BLD in enumerate(states):
-                fresh = state_BLD[:, 0].mean(0, keepdim=True)  # of all windows of the text
-                if name == "wnut_17":
-                    fresh = state_BLD[0][batch["tag_BL"][0] >= 0]
-                assert fresh.numpy() == pytest.approx(kept[layer, at : at + count], abs=2e-3)
-            at += count
-        before = {path: path.stat().st_mtime_ns for path in (tmp_path / "run" / "states").iterdir()}
-        probing.find_states(base, work, items, setup)
-        assert before == {path: path.stat().st_mtime_ns for path in before}
+def prepared(overrides: list[str], name: str) -> tuple[Base, Any, Any]:
+    chosen = Run.of(compose(overrides))
+    profile = resolve(chosen.profile)
+    data = chosen.data()
+    base = Base(chosen.tuned_for(name), chosen.model.build(data.vocabulary, 1).eval(), None)
+    return base, work_of(chosen, data, name), profile
+
+
+@pytest.fixture(params=["tags", "windows"])
+def task(request: pytest.FixtureRequest, given: list[str]) -> tuple[list[str], str]:
+    """Overrides with a task, and its name."""
+    if request.param == "tags":
+        return given, "wnut_17"
+    windows = ["task=sst2", "finetune/head/windows=max", "finetune.length=16"]
+    return [*(each for each in given if "wnut_17" not in each), *windows], "sst2"
+
+
+def test_what_probes_read_is_what_a_fresh_pass_gives(task: tuple[list[str], str], tmp_path: Path) -> None:
+    overrides, name = task
+    base, work, profile = prepared(overrides, name)
+    setup = Setup(profile, tmp_path, None)
+    items = {split: work.task_type.list_probed(rows, work.examples[split]) for split, rows in work.encoded.items()}
+    kept = probing.find_states(base, work, items, setup)["validation"]
+    assert kept.dtype == np.float16
+    at = 0
+    for row in range(4):
+        batch = task_batch(work.encoded["validation"], np.array([row]))
+        with torch.inference_mode():
+            states = base.encoder.states(batch)
+        count = int(items["validation"].count_N[row])
+        for layer, state_BLD in enumerate(states):
+            fresh = state_BLD[:, 0].mean(0, keepdim=True)  # of all windows of the text
+            if name == "wnut_17":
+                fresh = state_BLD[0][batch["tag_BL"][0] >= 0]
+            assert fresh.numpy() == pytest.approx(kept[layer, at : at + count], abs=2e-3)
+        at += count
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "states").iterdir()}
+    assert len(before) == 2
+    probing.find_states(base, work, items, setup)
+    assert before == {path: path.stat().st_mtime_ns for path in before}
+
+
+def test_kept_rows_give_heads_the_states_of_a_fresh_pass(task: tuple[list[str], str], tmp_path: Path) -> None:
+    overrides, name = task
+    base, work, _ = prepared(overrides, name)
+    rows = keep_rows(base.encoder, work.encoded, [0, 2], tmp_path, name, "cpu")["validation"]
+    network, row_B = KeptNetwork(base.encoder, [0, 2]), np.array([5, 2, 9])
+    batch = task_batch(rows, row_B)
+    with torch.inference_mode():
+        kept, fresh = network(batch), base.encoder.states(task_batch(rows.plain, row_B))
+    real_BL = find_real(batch["length_B"], batch["ids_BL"].shape[1])
+    for layer in (0, 2):
+        assert torch.allclose(kept.layers[layer][real_BL], fresh[layer][real_BL], atol=2e-3)
+    assert kept.layers[1].numel() == 0
+    assert torch.equal(kept.hidden_BLD, kept.layers[2])
+
+
+@pytest.mark.parametrize("head", [[], ["finetune/head=bilstm", "finetune/head/layers=weighted"]])
+def test_a_head_learns_the_same_on_kept_states(given: list[str], head: list[str]) -> None:
+    chosen = ["finetune.head.layers.read=[0,1]"] if head else []
+    cached = [*given, *CACHED, *head, *chosen, "finetune.optimizer.lr=0.01"]
+    fresh, kept = record(compose([*cached, "finetune.method.cached=false"])), record(compose(cached))
+    assert kept["signature"] != fresh["signature"]
+    assert kept["tuned"] == fresh["tuned"]
+    for one, other in zip(fresh["task_runs"], kept["task_runs"], strict=True):
+        assert one["metrics"] == pytest.approx(other["metrics"], abs=0.05)
 
 
 def test_a_network_of_ones_own_is_probed_at_all_layers(given: list[str], trust: Callable[..., None]) -> None:
@@ -127,6 +166,14 @@ def test_a_weighted_head_records_its_mix(given: list[str]) -> None:
         (["finetune/head=linear"], r"finetune/probe replaces the head"),
         (["finetune/head/layers=concat"], r"finetune/probe replaces the head"),
         (["task=squad_v1"], r"tasks\.squad_v1 cannot be probed"),
+        (
+            [*CACHED, "members=2"],
+            r"but members=2",
+        ),
+        (
+            [*CACHED, "finetune.replay=1"],
+            r"cached=true does not work with finetune\.replay",
+        ),
         (["members=2"], r"members=2, but finetune/probe reads a single model"),
         (["family=t5"], r"tasks\.sst2 cannot be probed"),
     ],

@@ -88,6 +88,7 @@ def check_finetuning(run: Run) -> None:
     check_ensemble(run)
     check_joint(run)
     check_probe(run)
+    check_cached(run)
     check_each(run)
     if settings.format not in FORMATS:
         raise UserError(f"finetune.format={settings.format} is unknown", f"use {' or '.join(FORMATS)}")
@@ -180,6 +181,22 @@ def check_probe(run: Run) -> None:
         if not task_type.probed:
             cause = f"tasks.{name} cannot be probed: its answers are not classes, values or tags of an encoder"
             raise UserError(cause, "leave the task out, or set finetune/probe=none")
+
+
+def check_cached(run: Run) -> None:
+    """States that are computed once, where something changes them or an answer is written."""
+    settings, usual = run.finetune, FineTuning()
+    if not settings.method.cached or settings.probe:
+        return
+    for name in ("joint", "transfer_layers", "format", "forgetting", "replay", "ensemble", "keep"):
+        if getattr(settings, name) != getattr(usual, name):
+            cause = f"finetune.method.cached=true does not work with finetune.{name}"
+            raise UserError(cause, f"set finetune.method.cached=false, or leave finetune.{name} at its default")
+    if run.members > 1:
+        raise UserError(f"finetune.method.cached=true, but members={run.members}", "set members=1")
+    if run.model.writes_text and not settings.encoder:
+        cause = "finetune.method.cached=true is for heads on an encoder, but the model writes its answers"
+        raise UserError(cause, "set finetune.method.cached=false")
 
 
 def check_each(run: Run) -> None:
@@ -323,6 +340,8 @@ def check_layers(run: Run, encoder: Network) -> None:
     if run.finetune.probe:
         run.finetune.probe.choose(network.depth)
         network.require_layers("set finetune/probe=none")
+    elif run.finetune.method.cached:
+        network.require_layers("set finetune.method.cached=false")
     elif any(isinstance(run.finetune.of(name).head.layers, Layers) for name in run.tuned_tasks):
         network.require_layers("set finetune/head/layers=last")
 

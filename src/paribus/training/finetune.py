@@ -48,8 +48,10 @@ from paribus.training.finetuner import (
     work_of,
 )
 from paribus.training.joint import FOLDER, describe_joint, is_whole, joint_path, train_joint
+from paribus.training.kept_states import FOLDER as STATES
+from paribus.training.kept_states import keep_rows
 from paribus.training.learner import Finetuning, Learner
-from paribus.training.probing import STATES, probe_once
+from paribus.training.probing import probe_once
 from paribus.training.profile import ResolvedProfile
 from paribus.training.replay import Replay, read_text
 from paribus.training.steps import StepData, task_batch
@@ -94,6 +96,10 @@ def finetune(
             continue
         work = work_of(run, data, name)
         task_bases = [base._replace(run=base.run.tuned_for(name)) for base in bases]
+        if run.finetune.method.cached and work.task_type.trained and not run.finetune.probe:
+            layers = task_bases[0].run.finetune.head.layers.find(bases[0].encoder.depth)
+            rows = keep_rows(bases[0].encoder, work.encoded, layers, folder, name, profile.device)
+            work = work._replace(encoded=rows)
         for seed in missing:
             mark = time.perf_counter()
             answers: dict[str, str] = {}  # of a probe none are kept
@@ -227,7 +233,7 @@ def judge_answers(
             answers |= zip(row_B.tolist(), outputs, strict=True)
             if isinstance(task_type, Probable):
                 gold_N[row_B] = task_type.find_gold(model, head, batch, outputs)
-    predictions = task_type.predict([answers[row] for row in range(len(answers))], encoded, examples)
+    predictions = task_type.predict([answers[row] for row in range(len(answers))], encoded.plain, examples)
     metrics = task_type.score(predictions, examples)
     if isinstance(task_type, Probable):
         return metrics, Gold(gold_N, task_type.find_right(predictions, examples))

@@ -2,35 +2,26 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from paribus.core.errors import UserError
-from paribus.core.files import replacing
-from paribus.data.sequences import concatenate_ranges
 from paribus.finetuning.probe import SMALLEST, draw_control
 from paribus.models.heads.choices import FirstToken, Pooled
 from paribus.models.heads.wrappers import pool
 from paribus.models.network import Batch, Network
-from paribus.tasks.rows import TaskRows, order
 from paribus.tasks.types.base import ProbeItems
-from paribus.training.evaluate import evaluating, on_device, placed
 from paribus.training.finetuner import Base, TaskWork, task_seed
-from paribus.training.steps import task_batch
+from paribus.training.kept_states import FOLDER, keep_states
 
 if TYPE_CHECKING:
     from paribus.data.sequences import Array
     from paribus.training.trainer import Setup
 
-STATES = "states"  # in a run's folder, while its probes are trained
-ROWS = 64  # of a forward pass of the network
 MOST = 4096  # states that a probe reads at once
 Read = Callable[[Tensor], Tensor]  # states [N, D] -> scores [N, classes] or values [N, 1]
 
@@ -51,8 +42,8 @@ def probe_once(base: Base, work: TaskWork, seed: int, setup: Setup) -> dict[str,
     read_M = probe.sample(len(labels["train"]))
     label_M, random_M = (torch.from_numpy(each["train"][read_M]).to(device) for each in (labels, random))
     metrics: dict[str, float] = {}
-    for layer in probe.choose(base.encoder.depth):
-        arrays = {split: np.array(each[layer]) for split, each in states.items()}
+    for place, layer in enumerate(probe.choose(base.encoder.depth)):
+        arrays = {split: np.array(each[place]) for split, each in states.items()}
         arrays["train"] = arrays["train"][read_M]
         of_layer = standardize({split: torch.from_numpy(each).to(device) for split, each in arrays.items()})
         reads = probe.fit(of_layer["train"], label_M, classes, drawn)
@@ -91,43 +82,16 @@ def standardize(states: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 def find_states(base: Base, work: TaskWork, items: dict[str, ProbeItems], setup: Setup) -> dict[str, Array]:
-    """{set: float16 [depth + 1, I, D]}: what probes read of every layer, memory-mapped.
+    """{set: float16 [K, I, D]}: what the probe reads of its K layers."""
+    pooling = base.run.finetune.head.pooling
 
-    Each set is computed once and is a file in the run's folder, whole or not there.
-    Raises UserError if a state is too large for float16.
-    """
-    paths = {split: setup.folder / STATES / f"{work.name}-{split}.npy" for split in work.encoded}
-    if missing := [split for split, path in paths.items() if not path.is_file()]:
-        network = copy.deepcopy(base.encoder)  # not compiled, if the model is
-        pooling = base.run.finetune.head.pooling
-        with placed(setup.profile.device, network), evaluating(network):
-            for split in missing:
-                write_states(paths[split], network, pooling, work, work.encoded[split], items[split].count_N)
-    return {split: np.load(path, mmap_mode="r") for split, path in paths.items()}
+    def read(network: Network, state_BLD: Tensor, batch: Batch) -> Tensor:
+        return work.task_type.read_probed(state_BLD, batch, partial(summarize, network, pooling, batch))
 
-
-def write_states(
-    path: Path, network: Network, pooling: FirstToken, work: TaskWork, rows: TaskRows, count_N: Array
-) -> None:
-    """Write what probes read of a set, given how many items each row has."""
-    first_N = count_N.cumsum() - count_N
-    with replacing(path) as file:
-        kept: Any = None
-        batches = order(rows.length_N, ROWS, 0, 0, shuffle=False)
-        for row_B in (part for batch in batches for part in rows.split(batch)):
-            batch = on_device(task_batch(rows, row_B), network)
-            at_I = concatenate_ranges(first_N[row_B], count_N[row_B])
-            for layer, state_BLD in enumerate(network.states(batch)):
-                read_row = partial(summarize, network, pooling, batch)
-                state_ID = work.task_type.read_probed(state_BLD, batch, read_row)
-                if kept is None:
-                    shape = (network.depth + 1, int(count_N.sum()), state_ID.shape[-1])
-                    kept = np.lib.format.open_memmap(file, "w+", np.float16, shape)
-                kept[layer, at_I] = written = state_ID.half().cpu().numpy()
-                if not np.isfinite(written).all():
-                    cause = f"states of layer {layer} exceed what a file of states holds (65,504)"
-                    raise UserError(cause, f"leave it out: finetune.probe.layers=[...], or {work.name}")
-        kept.flush()
+    files = {split: setup.folder / FOLDER / f"{work.name}-{split}.npy" for split in work.encoded}
+    counts = {split: each.count_N for split, each in items.items()}
+    layers = base.run.finetune.probe.choose(base.encoder.depth)
+    return keep_states(files, work.encoded, counts, base.encoder, setup.profile.device, layers, read)
 
 
 def summarize(network: Network, pooling: FirstToken, batch: Batch, state_BLD: Tensor) -> Tensor:

@@ -36,6 +36,10 @@ class LastLayer:
     def check(self, depth: int) -> None:
         """Raise UserError for layers that a network of this depth does not have."""
 
+    def find(self, depth: int) -> list[int]:
+        """The layers that are read, as numbers from 0 to `depth`, sorted."""
+        return [depth]
+
     def width(self, network: Network) -> int:
         """Of the states that the head reads."""
         return network.width
@@ -71,6 +75,9 @@ class Layers(LastLayer):
                 f"finetune.head.layers.read={list(self.read)} does not fit a model of {depth} layers",
                 f"give numbers from 0 (embeddings) to {depth}, or -1 (the last) to -{depth}",
             )
+
+    def find(self, depth: int) -> list[int]:
+        return sorted({layer % (depth + 1) for layer in self.read})
 
     def width(self, network: Network) -> int:
         return network.width * (len(self.read) if self.combine == "concat" else 1)
