@@ -11,6 +11,9 @@ import torch
 
 from paribus.core.errors import UserError
 from paribus.finetuning.probe import MLP, Linear, draw_control
+from paribus.tasks.examples import Example
+from paribus.tasks.rows import FramedRows
+from paribus.tasks.types.regression import Regression
 from paribus.verdict.metrics import find_metric, in_points, is_averaged
 
 
@@ -86,3 +89,9 @@ def test_columns_of_layers_are_of_the_kind_of_their_metric() -> None:
     assert find_metric("pos/mix_l3").name == "mix"
     assert not in_points("pos/centre_of_gravity")
     assert not in_points("pos/mix_kl")
+
+
+def test_labels_of_values_are_numbers_and_kinds_are_whole_texts() -> None:
+    items = Regression().list_probed(FramedRows(*[np.zeros(0)] * 5, 0), [Example("a", "b", 3), Example("c", None, 1)])
+    assert items.label_I.dtype == np.float32
+    assert items.kinds == ["a\tb", "c"]

@@ -84,7 +84,7 @@ def finetune(
     mark = time.perf_counter()
     if run.finetune.joint:
         finetune_together(bases[0], data, setup, done)
-    together = time.perf_counter() - mark if run.finetune.joint else 0.0  # counted with the first task
+    together = time.perf_counter() - mark if run.finetune.joint else 0.0  # counted with the next fine-tuning
     baselines: dict[str, dict[str, float]] = {}
     for name, task in run.tuned_tasks.items():
         layers = run.finetune.probe.choose(bases[0].encoder.depth) if run.finetune.probe else []
@@ -96,10 +96,12 @@ def finetune(
             continue
         work = work_of(run, data, name)
         task_bases = [base._replace(run=base.run.tuned_for(name)) for base in bases]
+        mark = time.perf_counter()
         if run.finetune.method.cached and work.task_type.trained and not run.finetune.probe:
             layers = task_bases[0].run.finetune.head.layers.find(bases[0].encoder.depth)
             rows = keep_rows(bases[0].encoder, work.encoded, layers, folder, name, profile.device)
             work = work._replace(encoded=rows)
+            together += time.perf_counter() - mark
         for seed in missing:
             mark = time.perf_counter()
             answers: dict[str, str] = {}  # of a probe none are kept

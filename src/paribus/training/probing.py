@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -10,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from paribus.finetuning.probe import SMALLEST, draw_control
+from paribus.finetuning.probe import SMALLEST, Probe, draw_control
 from paribus.models.heads.choices import FirstToken, Pooled
 from paribus.models.heads.wrappers import pool
 from paribus.models.network import Batch, Network
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from paribus.training.trainer import Setup
 
 MOST = 4096  # states that a probe reads at once
-Read = Callable[[Tensor], Tensor]  # states [N, D] -> scores [N, classes] or values [N, 1]
 
 
 def probe_once(base: Base, work: TaskWork, seed: int, setup: Setup) -> dict[str, float]:
@@ -38,27 +36,25 @@ def probe_once(base: Base, work: TaskWork, seed: int, setup: Setup) -> dict[str,
     states = find_states(base, work, items, setup)
     classes, drawn = len(task_type.classes), task_seed(base.run, work.name, seed)
     labels = {split: each.label_I for split, each in items.items()}
-    random = draw_control({split: each.kinds for split, each in items.items()}, labels["train"], drawn)
+    random: dict[str, Array] = {}
+    if classes and probe.control:
+        random = draw_control({split: each.kinds for split, each in items.items()}, labels["train"], drawn)
     read_M = probe.sample(len(labels["train"]))
-    label_M, random_M = (torch.from_numpy(each["train"][read_M]).to(device) for each in (labels, random))
     metrics: dict[str, float] = {}
     for place, layer in enumerate(probe.choose(base.encoder.depth)):
         arrays = {split: np.array(each[place]) for split, each in states.items()}
         arrays["train"] = arrays["train"][read_M]
         of_layer = standardize({split: torch.from_numpy(each).to(device) for split, each in arrays.items()})
-        reads = probe.fit(of_layer["train"], label_M, classes, drawn)
-        recites = probe.fit(of_layer["train"], random_M, classes, drawn) if classes and probe.control else None
-        for split, rows in work.encoded.items():
-            if split == "train":
-                continue
-            value_I = answer(reads, of_layer[split], classes)
+        found = ask(probe, of_layer, labels["train"][read_M], classes, drawn)
+        recited = ask(probe, of_layer, random["train"][read_M], classes, drawn) if random else {}
+        for split, value_I in found.items():
             values = {}
             if classes:
                 values["accuracy"] = float((value_I == labels[split]).mean())
-            if recites is not None:
-                control = float((answer(recites, of_layer[split], classes) == random[split]).mean())
+            if recited:
+                control = float((recited[split] == random[split]).mean())
                 values |= {"control_accuracy": control, "selectivity": values["accuracy"] - control}
-            predictions = task_type.predict_probed(value_I, rows, work.examples[split])
+            predictions = task_type.predict_probed(value_I, work.encoded[split], work.examples[split])
             values |= task_type.score(predictions, work.examples[split])
             suffix = "" if split == "validation" else f"_{split}"
             metrics |= {f"{name}_l{layer}{suffix}": value for name, value in values.items()}
@@ -67,11 +63,15 @@ def probe_once(base: Base, work: TaskWork, seed: int, setup: Setup) -> dict[str,
     return metrics
 
 
-def answer(read: Read, state_ND: Tensor, classes: int) -> Array:
-    """[N]: the likeliest classes, or the values."""
-    parts = [read(state_MD) for state_MD in torch.split(state_ND, MOST)]  # a wide hidden layer of all would fill memory
-    found: Array = torch.cat([each.argmax(-1) if classes else each[:, 0] for each in parts]).cpu().numpy()
-    return found
+def ask(probe: Probe, states: dict[str, Tensor], label_M: Array, classes: int, seed: int) -> dict[str, Array]:
+    """{evaluation set: the likeliest classes, or the values} by a probe that learns these labels of the training."""
+    read = probe.fit(states["train"], torch.from_numpy(label_M).to(states["train"].device), classes, seed)
+    answers = {}
+    for split, state_ID in states.items():
+        if split != "train":  # in parts: a wide hidden layer of all items would fill the memory
+            outputs = torch.cat([read(state_MD) for state_MD in torch.split(state_ID, MOST)])
+            answers[split] = (outputs.argmax(-1) if classes else outputs[:, 0]).cpu().numpy()
+    return answers
 
 
 def standardize(states: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from paribus.models.spec import ModelSpec
     from paribus.tasks.rows import TaskRows
 
+LOSSES = ("label_smoothing", "focal")  # settings of the loss of classes
+Pooler = dict[str, "Tensor"]  # the weights of a pre-trained pooler
+
 
 class ProbeItems(NamedTuple):
     """What a probe learns and answers about a set: I items, such as words or texts, in the order of its rows.
@@ -39,10 +42,6 @@ class ProbeItems(NamedTuple):
     label_I: Array
     kinds: list[str]
     count_N: Array
-
-
-LOSSES = ("label_smoothing", "focal")  # settings of the loss of classes
-Pooler = dict[str, "Tensor"]  # the weights of a pre-trained pooler
 
 
 def find_unread_by_tokens(settings: FineTuning) -> list[str]:
@@ -190,7 +189,7 @@ class TaskType(ABC):
         """{baseline: predictions for validation} without a neural model."""
 
     def list_probed(self, rows: TaskRows, examples: Sequence[Any]) -> ProbeItems:
-        """The items of a set that a probe answers about."""
+        """The items of a set that a probe answers about; this and the next method belong to types that are `probed`."""
         raise NotImplementedError
 
     def read_probed(self, state_BLD: Tensor, batch: Batch, summarize: Callable[[Tensor], Tensor]) -> Tensor:

@@ -134,7 +134,7 @@ class RowTaskType(TaskType):
 
     def list_probed(self, rows: TaskRows, examples: Sequence[Example]) -> ProbeItems:
         """One item for each example."""
-        label_N = np.array([row.label for row in examples])
+        label_N = np.array([row.label for row in examples], np.int64 if self.classes else np.float32)
         return ProbeItems(label_N, ["\t".join(row.texts) for row in examples], np.ones(len(examples), np.int64))
 
     def read_probed(self, state_BLD: Tensor, batch: Batch, summarize: Callable[[Tensor], Tensor]) -> Tensor:

@@ -129,7 +129,7 @@ def is_task(column: str) -> bool:
 
 def is_averaged(column: str) -> bool:
     """Whether the mean over tasks includes the column; those of single layers are not scores of a task."""
-    single = LAYER.search(metric(column)) is not None
+    single = LAYER.search(metric(column)) is not None and column not in _DECLARED.get({})
     return is_task(column) and in_points(column) and not lower_is_better(column) and not single
 
 
