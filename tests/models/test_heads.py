@@ -11,7 +11,7 @@ from small_finetuning import backbone, config, logits, rows, tuned
 
 from paribus.data.tokens.vocabulary import Vocabulary
 from paribus.models.heads.choices import RowAnswer, StochasticAnswer
-from paribus.models.heads.head import Loss
+from paribus.models.heads.head import Loss, name_places
 from paribus.models.heads.rows import mean_of_turns
 from paribus.models.network import Outputs
 from paribus.optim.adamw import AdamW
@@ -25,7 +25,7 @@ LAYERS = "finetune/head/layers=concat"
 def read(learner: Any, batch: Any) -> torch.Tensor:
     head = learner.objective.heads["task"]
     with torch.inference_mode():
-        found: torch.Tensor = head.logits(learner.encoder(batch), batch)
+        found: torch.Tensor = head.logits(learner.encoder(name_places([head], batch)), batch)
     return found
 
 
@@ -49,7 +49,8 @@ def test_layers_are_combined_as_named(norm: str) -> None:
         cfg = config(f"finetune/head/layers={combine}", "finetune.head.layers.read=[0,1,2]", norm=norm)
         learner = tuned(cfg, backbone(cfg), fit=False)
         with torch.inference_mode():
-            states[combine] = learner.objective.heads["task"].read(learner.encoder(batch), batch).hidden_BLD
+            head = learner.objective.heads["task"]
+            states[combine] = head.read(learner.encoder({**batch, "layers": True}), batch).hidden_BLD
     parts = states["concat"].chunk(3, -1)
     assert torch.allclose(states["mean"], sum(parts) / 3, atol=1e-6)
     assert torch.equal(states["max"], torch.stack(parts).amax(0))

@@ -52,9 +52,7 @@ def test_the_states_are_those_of_the_encoder(t5: list[str]) -> None:
     whole.eval()
     batch = {"ids_BL": torch.randint(5, 90, (3, 8)), "length_B": torch.tensor([8, 5, 2]), "full": False}
     mask_BL = torch.arange(8) < batch["length_B"][:, None]
-    states: dict[int, Any] = {}
-    for layer in (0, own.depth):
-        own.watch(layer, lambda state, layer=layer: states.__setitem__(layer, state))
+    states = own.states(batch)
     expected = whole.backbone.encoder(input_ids=batch["ids_BL"], attention_mask=mask_BL).last_hidden_state
     assert torch.equal(own(batch).hidden_BLD, expected)
     assert torch.equal(states[own.depth], expected)

@@ -73,7 +73,7 @@ def test_a_network_without_names_of_its_own_is_saved_with_its_head(tmp_path: Pat
     batch = batch_of(0)
     assert torch.equal(head.logits(network(batch), batch), other_head.logits(other(batch), batch))
     with pytest.raises(UserError, match="finetune/head/layers=last"):
-        network.watch(1, print)
+        network.states(batch)
 
 
 def test_a_second_network_trains_and_resumes(tmp_path: Path) -> None:

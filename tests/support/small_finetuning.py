@@ -14,6 +14,7 @@ from paribus.core.build import build
 from paribus.core.config import compose
 from paribus.data.tokens.vocabulary import Vocabulary
 from paribus.models.encoder import Encoder
+from paribus.models.heads.head import name_places
 from paribus.tasks.docs.package import DocsPackage
 from paribus.tasks.rows import FramedRows
 from paribus.training.description import Run
@@ -78,7 +79,8 @@ def tuned(cfg: Any, encoder: Encoder, fit: bool = True) -> Any:
 def logits(learner: Any) -> torch.Tensor:
     batch = task_batch(rows(), np.arange(4))
     with torch.inference_mode():
-        found: torch.Tensor = learner.objective.heads["task"].logits(learner.encoder(batch), batch)
+        head = learner.objective.heads["task"]
+        found: torch.Tensor = head.logits(learner.encoder(name_places([head], batch)), batch)
     return found
 
 

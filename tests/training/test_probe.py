@@ -12,8 +12,9 @@ import torch
 
 from paribus.core.build import build
 from paribus.core.config import compose
+from paribus.finetuning.probe import fit_logistic
 from paribus.training.description import Run
-from paribus.training.evaluate import TrainedProbe, fit_logistic, placed
+from paribus.training.evaluate import TrainedProbe, placed
 from paribus.training.run import run
 from paribus.training.streams import probe_examples
 

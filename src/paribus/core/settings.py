@@ -108,12 +108,14 @@ class FineTuning:
     """How a task is fine-tuned. `conf/finetune/default.yaml` explains the settings.
 
     `each`: {task: {"epochs", "lr", "head"}} overrides these for single tasks. `joint`: a `Joint`, or nothing.
+    `probe`: a `Probe` that is trained in place of fine-tuning, or nothing.
     """
 
     ignored_settings: ClassVar[frozenset[str]] = frozenset({"keep", "points"})
     unset_values: ClassVar[Mapping[str, Any]] = {
         "each": {},
         "joint": {},
+        "probe": {},
         "forgetting": False,
         "replay": 0.0,
         "replay_text": "pretraining",
@@ -153,6 +155,7 @@ class FineTuning:
     encoder: bool = False
     each: dict[str, Any] = field(default_factory=dict)
     joint: Any = field(default_factory=dict)
+    probe: Any = field(default_factory=dict)
 
     def of(self, task: str) -> FineTuning:
         """The settings of one task."""

@@ -24,9 +24,8 @@ COMPONENTS = {  # settings that are components, although their groups leave the 
         ("corpus", "tokenizer", "input", "masking", "objective", "model", "optimizer", "lr_schedule"), True
     ),
     **dict.fromkeys(("logger", "evaluation.input"), True),
-    **dict.fromkeys(
-        ("evaluation.masking", "evaluation.inputs", "evaluation.targets", "mixture", "finetune.joint"), False
-    ),
+    **dict.fromkeys(("evaluation.masking", "evaluation.inputs", "evaluation.targets", "mixture"), False),
+    **dict.fromkeys(("finetune.joint", "finetune.probe"), False),
     **dict.fromkeys(("objective.view", "objective.shuffling"), False),
     **dict.fromkeys(("finetune.method", "finetune.head", "finetune.optimizer", "finetune.lr_schedule"), True),
 }

@@ -24,6 +24,7 @@ class Method:
 
     moves: ClassVar[bool] = True  # something besides a head; otherwise the encoder stays in evaluation mode
     enters_layers: ClassVar[bool] = False  # puts modules inside them
+    cached: bool = False  # whether the states of the encoder are computed once for each set of a task
 
     def check(self, layers: int) -> None:
         """Raise UserError if the method needs layers that an encoder of this depth does not have."""
@@ -54,9 +55,14 @@ class Frozen(Method):
     """Only the head is trained, on states without dropout (BERT, arXiv 1810.04805, section 5.3).
 
     `finetune/head/layers` says which states a head on an encoder reads. A text-to-text model needs a separate head.
+
+    `cached`: the states are computed once for each set of a task, for all seeds, and kept in half precision, so that
+    scores differ slightly.
     """
 
+    cached: bool = False
     semantics: ClassVar[int] = 1
+    unset_values: ClassVar[Mapping[str, Any]] = {"cached": False}
     moves: ClassVar[bool] = False
 
     def shape(self, encoder: Network, seed: int) -> None:

@@ -21,6 +21,7 @@ from paribus.core.settings import FineTuning
 from paribus.core.trust import check_tree
 from paribus.finetuning.method import Method
 from paribus.models.heads.choices import TaskHead
+from paribus.models.heads.head import name_places
 from paribus.models.network import Batch, Network, named_weights
 from paribus.tasks.types.base import TaskType
 
@@ -38,7 +39,7 @@ class FineTuned(NamedTuple):
     def logits(self, batch: Batch) -> Tensor:
         """[B, classes], without dropout."""
         with torch.inference_mode():
-            logits_BC: Tensor = self.head.logits(self.encoder(batch), batch)
+            logits_BC: Tensor = self.head.logits(self.encoder(name_places([self.head], batch)), batch)
         return logits_BC
 
 

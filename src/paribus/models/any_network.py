@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import MODEL_MAPPING, AutoModel, AutoModelForMaskedLM, PretrainedConfig
 from transformers.activations import ACT2FN
@@ -15,7 +15,7 @@ from transformers.activations import ACT2FN
 from paribus.core.errors import UserError
 from paribus.models.attention import kernel
 from paribus.models.encoder_names import ALBERT, pair_names
-from paribus.models.network import Batch, Network, Outputs, State, find_real, keep_states
+from paribus.models.network import Batch, Network, Outputs, State, find_real, recording
 
 if TYPE_CHECKING:
     from paribus.data.tokens.vocabulary import Vocabulary
@@ -120,7 +120,11 @@ def _list_outside(model: Any) -> list[tuple[str, nn.Module]]:
 
 
 class AnyNetwork(Network):
-    """An unmodified encoder of `transformers`: bidirectional, with the last layer computed at every position."""
+    """An unmodified encoder of `transformers`: bidirectional, with the last layer computed at every position.
+
+    The states of layers of a pre-LN encoder have not gone through its final norm. If all layers are one module, or the
+    embeddings none, the states of single layers are not given.
+    """
 
     def __init__(self, spec: Shape, vocabulary: Vocabulary, facts: EncoderFacts, config: PretrainedConfig) -> None:
         super().__init__(spec, vocabulary, facts.width, facts.depth)
@@ -131,6 +135,7 @@ class AnyNetwork(Network):
         if "add_pooling_layer" in inspect.signature(model.__init__).parameters:
             options["add_pooling_layer"] = False
         self.backbone: Any = _BARE.from_config(config, **options)
+        self.gives_layers = len(self._layers) == self.depth and hasattr(self.backbone, "embeddings")
         arguments = inspect.signature(self.backbone.forward).parameters
         self.segments = int(getattr(config, "type_vocab_size", 0) or 0) if "token_type_ids" in arguments else 0
 
@@ -142,18 +147,18 @@ class AnyNetwork(Network):
     def forward(self, batch: Batch, state: State = None) -> Outputs:
         real_BL = find_real(batch["length_B"], batch["ids_BL"].shape[1]).long()
         segments = {"token_type_ids": batch["part_BL"].clamp(max=self.segments - 1)} if self.segments else {}
-        hidden_BLD = self.backbone(input_ids=batch["ids_BL"], attention_mask=real_BL, **segments).last_hidden_state
-        return Outputs(hidden_BLD, state)
+        asked = bool(batch.get("layers")) and self.gives_layers
+        with recording((self.backbone.embeddings, *self._layers) if asked else ()) as states:
+            hidden_BLD = self.backbone(input_ids=batch["ids_BL"], attention_mask=real_BL, **segments).last_hidden_state
+        return Outputs(hidden_BLD, state, layers=tuple(states) if asked else None)
 
     def compile(self, *args: Any, **options: Any) -> None:
         self.backbone.compile(*args, **options)
 
-    def watch(self, layer: int, keep: Callable[[Tensor], None]) -> None:
-        """As `Network.watch`. States of a pre-LN encoder have not gone through its final norm."""
-        stack = self.backbone.get_submodule(self.facts.stack)
-        if len(stack) != self.depth:  # all layers are the same module
-            super().watch(layer, keep)
-        keep_states(stack[layer - 1] if layer else self.backbone.embeddings, keep)
+    @property
+    def _layers(self) -> nn.ModuleList:
+        stack: nn.ModuleList = self.backbone.get_submodule(self.facts.stack)
+        return stack
 
     def depth_of(self, parameter: str) -> int:
         _, in_stack, rest = parameter.partition(f"{self.facts.stack}.")

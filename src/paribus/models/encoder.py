@@ -23,7 +23,7 @@ from paribus.models.attention import kernel
 from paribus.models.encoder_names import ALBERT, layout_of, tensor_names
 from paribus.models.generation import RowWriter
 from paribus.models.last_layer import ReadPositions, allow_positions, computing_only, find_positions
-from paribus.models.network import Batch, Network, Outputs, State, find_real, keep_states
+from paribus.models.network import Batch, Network, Outputs, State, find_real, recording
 
 if TYPE_CHECKING:
     from paribus.data.tokens.vocabulary import Vocabulary
@@ -46,7 +46,11 @@ class Encoder(Network):
     attention the first token attends only to itself, so the last real token ([SEP]) summarizes the row. Layers that
     share weights hold the same modules; shared parameters go by the name that they have in the first of these layers,
     so that they start from its bits.
+
+    The states of layers of a pre-LN encoder have gone through its final LayerNorm, but not those of the embeddings.
     """
+
+    gives_layers = True
 
     def __init__(self, spec: Bert, vocabulary: Vocabulary) -> None:
         super().__init__(spec, vocabulary, spec.hidden, spec.layers)
@@ -106,7 +110,9 @@ class Encoder(Network):
         """
         ids_BL, read = batch["ids_BL"], self._read_positions(batch)
         position_1L = torch.arange(ids_BL.shape[1], device=ids_BL.device)[None]
-        with computing_only(self.backbone.encoder.layer[-1], read):
+        asked = bool(batch.get("layers"))
+        recorded = (self.backbone.embeddings, *self.backbone.encoder.layer) if asked else ()
+        with computing_only(self.backbone.encoder.layer[-1], read), recording(recorded) as states:
             hidden_BLD = self.backbone(
                 input_ids=ids_BL,
                 attention_mask=self._attention_mask(batch, position_1L),
@@ -114,14 +120,19 @@ class Encoder(Network):
                 position_ids=position_1L + self.first_position,
                 use_cache=False,
             ).last_hidden_state
-        summary_BD = self.summarize(hidden_BLD, batch)
-        return Outputs(hidden_BLD, state, summary_BD, None if read is None else read.table_N)
+        outputs = Outputs(hidden_BLD, state, self.summarize(hidden_BLD, batch), None if read is None else read.table_N)
+        if not asked:
+            return outputs
+        between = states[1:-1] if self.spec.norm == "post" else map(self.backbone.LayerNorm, states[1:-1])
+        return outputs._replace(layers=(states[0], *between, hidden_BLD), summarize=self.summarize)
 
     def _read_positions(self, batch: Batch) -> ReadPositions | None:
-        """Where the last layer is computed; None for everywhere: a row is summarized by its last token, a part of the
-        layer needs all of it, or the forward pass is compiled, which wants one shape.
+        """Where the last layer is computed; None for everywhere: the states of all layers are asked for, a row is
+        summarized by its last token, a part of the layer needs all of it, or the forward pass is compiled, which wants
+        one shape.
         """
-        if "read_P" not in batch or self.left or self.compiled or not self.reads_places:
+        asked = "read_P" in batch and not batch.get("layers")
+        if not asked or self.left or self.compiled or not self.reads_places:
             return None
         return find_positions(batch["read_P"], *batch["ids_BL"].shape)
 
@@ -146,13 +157,6 @@ class Encoder(Network):
         if batch["full"] or self.left:
             return None
         return find_real(batch["length_B"], position_1L.shape[1]).long()
-
-    def watch(self, layer: int, keep: Callable[[Tensor], None]) -> None:
-        """As `Network.watch`. A pre-LN encoder's states have gone through the final LayerNorm, but those of the
-        embeddings.
-        """
-        norm = self.backbone.LayerNorm if self.spec.norm == "pre" and layer else None
-        keep_states(self.backbone.encoder.layer[layer - 1] if layer else self.backbone.embeddings, keep, norm)
 
     def share_embeddings(self, other: Network) -> None:
         """Read the tables of words, positions and segments and the LayerNorm of another encoder of this width; the

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -34,12 +35,16 @@ class Outputs(NamedTuple):
         state: carried to the next step, if anything.
         summary_BD: [B, D], the summary of each row if it is not its first token.
         table_N: [B x L], the index of each flat position in `hidden_BLD`, if that holds only what is read.
+        layers: [B, L, D] each, the states after the embeddings and after every layer, if the batch asks for them.
+        summarize: given with `layers` by a network that summarizes rows; it summarizes other states of the same rows.
     """
 
     hidden_BLD: Tensor
     state: State = None
     summary_BD: Tensor | None = None
     table_N: Tensor | None = None
+    layers: tuple[Tensor, ...] | None = None
+    summarize: Callable[[Tensor, Batch], Tensor | None] | None = None
 
     def at(self, place_P: Tensor) -> Tensor:
         """[P, D]: the states at flat places of [B, L]."""
@@ -65,6 +70,7 @@ class Network(nn.Module, ABC):
         head_activation: the function in the head on tokens, by its name in `transformers`.
         head_unbiased: the parts of that head, "dense" and "norm", that have no bias.
         state_classes: NamedTuples and dataclasses of its state that do not stand in its module.
+        gives_layers: whether the forward pass returns `Outputs.layers` if the batch asks for them.
     """
 
     backbone: Any
@@ -72,6 +78,7 @@ class Network(nn.Module, ABC):
     head_activation: str = "gelu"
     head_unbiased: frozenset[str] = frozenset()
     state_classes: ClassVar[tuple[type, ...]] = ()
+    gives_layers: bool = False
 
     def __init__(self, spec: Shape, vocabulary: Vocabulary, width: int, depth: int) -> None:
         super().__init__()
@@ -87,7 +94,8 @@ class Network(nn.Module, ABC):
         """The states of a batch. `state` is what an earlier batch of the same rows left; None for the first batch.
 
         If the batch has `read_P`, flat places of [B, L], only these and the first of each row are read of the states,
-        and a network may leave out the others.
+        and a network may leave out the others. If it has `layers`, true, a network that `gives_layers` returns the
+        states of all places after the embeddings and after each layer: heads on layers and probes read them.
 
         A network with memory forgets a row where `begins_B` is True. If batches have `begins_B` (`StreamMarks`), the
         learner detaches what the network leaves, passes it to the next step and keeps it in checkpoints. Batches
@@ -98,14 +106,21 @@ class Network(nn.Module, ABC):
         """[B, D], what rows with these states are summarized by; None for their first token."""
         return None
 
-    def watch(self, layer: int, keep: Callable[[Tensor], None]) -> None:
-        """Give `keep` the states [B, L, D] after a layer (0: after the embeddings) in every forward pass.
+    def states(self, batch: Batch) -> list[Tensor]:
+        """The states [B, L, D] of a batch after the embeddings and after each layer: `depth` + 1 of them.
 
         Raises UserError if the network does not give the states of single layers.
         """
-        raise UserError(
-            f"{type(self).__name__} does not give the states of single layers", "set finetune/head/layers=last"
-        )
+        self.require_layers("set finetune/head/layers=last")
+        layers = self({**batch, "layers": True}).layers
+        assert layers is not None
+        assert len(layers) == self.depth + 1
+        return list(layers)
+
+    def require_layers(self, mend: str) -> None:
+        """Raise UserError, with what to type, if the network does not give the states of single layers."""
+        if not self.gives_layers:
+            raise UserError(f"{type(self).__name__} does not give the states of single layers", mend)
 
     def writer(self, batch: Batch, most: int) -> Callable[[Tensor | None], Tensor]:
         """Returns one decoding step: from the last token [B] of each row (None in the first step) to the states [B, D].
@@ -205,14 +220,25 @@ def named_weights(module: nn.Module) -> dict[str, Tensor]:
     return {**dict(module.named_parameters()), **{name: b for name, b in module.named_buffers() if name in kept}}
 
 
-def keep_states(module: nn.Module, keep: Callable[[Tensor], None], norm: nn.Module | None = None) -> None:
-    """Give `keep` the states that a module returns in every forward pass, after `norm`."""
+@contextmanager
+def recording(modules: Iterable[nn.Module]) -> Iterator[list[Tensor]]:
+    """A context that lists the states which these modules return, in the order in which they are called. A network that
+    is compiled calls no hooks; its copies are not compiled.
 
-    def hook(_: nn.Module, __: object, output: Tensor | tuple[Tensor, ...]) -> None:
-        state_BLD = output[0] if isinstance(output, tuple) else output
-        keep(state_BLD if norm is None else norm(state_BLD))
+    `output_hidden_states` of `transformers` gives other states: those of T5 after dropout, and each kind its own first
+    and last.
+    """
+    states: list[Tensor] = []
 
-    module.register_forward_hook(hook)
+    def keep(_: nn.Module, __: object, output: Tensor | tuple[Tensor, ...]) -> None:
+        states.append(output[0] if isinstance(output, tuple) else output)
+
+    handles = [module.register_forward_hook(keep) for module in modules]
+    try:
+        yield states
+    finally:
+        for handle in handles:
+            handle.remove()
 
 
 def named_generator(seed: int, name: str) -> torch.Generator:

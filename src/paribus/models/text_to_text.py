@@ -22,7 +22,7 @@ from transformers.models.t5.modeling_t5 import (
 
 from paribus.models.attention import kernel
 from paribus.models.generation import RowWriter
-from paribus.models.network import Batch, Network, Outputs, State, find_real, keep_states
+from paribus.models.network import Batch, Network, Outputs, State, find_real, recording
 from paribus.models.spec import Shape
 from paribus.models.t5 import T5
 
@@ -322,7 +322,12 @@ class T5Encoder(Shape):
 
 
 class TextEncoder(TextToText):
-    """The encoder of a text-to-text model of two stacks, whose weights it shares."""
+    """The encoder of a text-to-text model of two stacks, whose weights it shares.
+
+    The states of layers, but not the embeddings, have gone through the final norm.
+    """
+
+    gives_layers = True
 
     def __init__(self, model: TextToText) -> None:
         spec = T5Encoder(model.spec, model.spec.hidden, model.depth)
@@ -336,15 +341,11 @@ class TextEncoder(TextToText):
 
     def forward(self, batch: Batch, state: State = None) -> Outputs:
         """The states [B, L, D] of what is read."""
-        hidden_BLD = self.backbone(input_ids=batch["ids_BL"], attention_mask=self.real(batch)).last_hidden_state
-        return Outputs(hidden_BLD, state)
-
-    def watch(self, layer: int, keep: Callable[[Tensor], None]) -> None:
-        """As `Network.watch`; the states of layers, but not the embeddings, have gone through the final norm."""
-        if layer:
-            keep_states(self.backbone.block[layer - 1], keep, self.backbone.final_layer_norm)
-        else:
-            keep_states(self.backbone.embed_tokens, keep)
+        asked = bool(batch.get("layers"))
+        with recording((self.backbone.embed_tokens, *self.backbone.block) if asked else ()) as states:
+            hidden_BLD = self.backbone(input_ids=batch["ids_BL"], attention_mask=self.real(batch)).last_hidden_state
+        layers = (states[0], *map(self.backbone.final_layer_norm, states[1:])) if asked else None
+        return Outputs(hidden_BLD, state, layers=layers)
 
     def writer(self, batch: Batch, most: int) -> Callable[[Tensor | None], Tensor]:
         return Network.writer(self, batch, most)

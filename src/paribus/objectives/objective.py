@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
+import torch
 from torch import Tensor, nn
 
 from paribus.models.heads.head import Head, TokenHead, name_places
@@ -90,6 +91,11 @@ class Objective(nn.Module):
         """The heads of the batch's task, and those of every task."""
         task = batch.get("task")
         return {name: head for name, head in self.named_heads.items() if self.tasks.get(name, task) == task}
+
+    def penalty(self, batch: Batch) -> Tensor | None:
+        """The sum of what the heads of the batch add to the loss of a step once, if any does."""
+        penalties = [each for head in self.heads_of(batch).values() if (each := head.penalty()) is not None]
+        return torch.stack(penalties).sum() if penalties else None
 
     def denominators(self) -> dict[str, str]:
         """{head: name of its count}; counts of a task have its name before theirs, as in "sst2/rows"."""

@@ -11,13 +11,15 @@ from paribus.core.build import build, require_task
 from paribus.core.config_names import choices, conf_dir
 from paribus.core.errors import UserError, nearest
 from paribus.core.trust import declared as trusted_modules
-from paribus.verdict.metrics import MEAN, held_out_columns, is_task, whole_columns
+from paribus.verdict.metrics import LAYER, MEAN, held_out_columns, is_task, whole_columns
 
 if TYPE_CHECKING:
     from paribus.tasks.task import Task
 
 _PAIRS = ("nsp_accuracy", "sop_accuracy", "sentence_accuracy", "nsp_probe_accuracy", "sop_probe_accuracy")
 _BESIDE = ("forgetting", "unknown_rate")  # metrics of a fine-tuning besides those of its task
+_OF_MIX = ("centre_of_gravity", "mix_kl")  # of a head with learned weights of layers
+_OF_LAYERS = ("accuracy", "control_accuracy", "selectivity", "mix")  # of a probe or such a head, before a layer: _l3
 _ALIKE = 0.75  # of `nearest`: an unknown name that is no nearer than this may be the metric of a user's own head
 _TASK_CHOICE = re.compile(r"\+{0,2}task=")
 _TASK_KEY = re.compile(r"\+{0,2}tasks\.([\w-]+)[.=]")
@@ -79,7 +81,9 @@ def check_filled(path: Path, columns: Sequence[str], tasks: Mapping[str, Mapping
         if node is None:
             continue
         require_task(f"tasks.{task}", node)
-        if metric not in (known := list_metrics(node)):
+        known = list_metrics(node)
+        own = (*known, *_OF_LAYERS) if LAYER.search(metric) else (*known, *_OF_MIX)
+        if LAYER.sub("", metric) not in own:
             raise UserError(f"{path}: the task {task} has no metric '{metric}'", f"its metrics: {', '.join(known)}")
     filled = (column.rpartition("/")[0] in tasks if is_task(column) else column != MEAN for column in columns)
     if not any(filled) and (tasks or not trial):

@@ -38,6 +38,11 @@ class TaskRows(ABC):
 
     length_N: Array
 
+    @property
+    def plain(self) -> TaskRows:
+        """The rows as the task type encodes them."""
+        return self
+
     @abstractmethod
     def batch(self, row_B: Array, multiple: int) -> Arrays:
         """The arrays that the model and the head read for these rows, padded to a multiple of `multiple`

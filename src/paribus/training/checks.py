@@ -17,10 +17,12 @@ from torch import nn
 
 from paribus.core.errors import UserError, located
 from paribus.core.processes import check_ranks
+from paribus.core.settings import FineTuning
 from paribus.core.stages import FIRST
 from paribus.data.tokens.tokenizer import Tokenizer
+from paribus.finetuning.method import Frozen, Full
 from paribus.models import checkpoint
-from paribus.models.heads.choices import FirstToken, TaskHead
+from paribus.models.heads.choices import Classifier, FirstToken, Layers, TaskHead, TextCNN
 from paribus.models.heads.head import TokenHead, loss_of
 from paribus.models.heads.vocabulary import MaskedLMHead
 from paribus.models.network import Network
@@ -88,6 +90,8 @@ def check_finetuning(run: Run) -> None:
     settings = run.finetune
     check_ensemble(run)
     check_joint(run)
+    check_probe(run)
+    check_cached(run)
     check_each(run)
     if settings.format not in FORMATS:
         raise UserError(f"finetune.format={settings.format} is unknown", f"use {' or '.join(FORMATS)}")
@@ -154,6 +158,50 @@ def check_joint(run: Run) -> None:
         raise UserError(cause, f"give at least 1, or add it: finetune.joint.tasks=[{','.join([*chosen, others[0]])}]")
 
 
+def check_probe(run: Run) -> None:
+    """Probes of a model that something moves, of tasks that they cannot read, and settings that they do not use."""
+    settings, usual = run.finetune, FineTuning(head=Classifier())
+    if not settings.probe:
+        return
+    if not isinstance(settings.method, Full | Frozen):
+        cause = "finetune/probe reads a frozen model, but finetune/method trains it"
+        raise UserError(cause, "set finetune/method=frozen, or finetune/probe=none")
+    unused = ("joint", "transfer_layers", "format", "label_smoothing", "focal", "head_lr", "points", "forgetting")
+    for name in (*unused, "replay", "ensemble"):
+        if getattr(settings, name) != getattr(usual, name):
+            mend = f"leave finetune.{name} at its default, or set finetune/probe=none"
+            raise UserError(f"finetune.{name} is set, but finetune/probe trains nothing of the model", mend)
+    if run.members > 1:
+        raise UserError(f"members={run.members}, but finetune/probe reads a single model", "set members=1")
+    if not run.tasks:
+        raise UserError("finetune/probe is set, but there is no task", "give task=[docs_parameters]")
+    for name in run.tuned_tasks:
+        head, task_type = settings.of(name).head, run.task_type(name)
+        plain = Classifier(pooling=head.pooling, windows=head.windows, dropout=head.dropout)
+        if head != plain or isinstance(head.pooling, TextCNN):
+            cause = "finetune/probe replaces the head, but finetune/head is set"
+            raise UserError(cause, "set finetune/head=classifier finetune/head/layers=last finetune/head/pooling=cls")
+        if not task_type.probed:
+            cause = f"tasks.{name} cannot be probed: its answers are not classes, values or tags of an encoder"
+            raise UserError(cause, "leave the task out, or set finetune/probe=none")
+
+
+def check_cached(run: Run) -> None:
+    """States that are computed once, where something changes them or an answer is written."""
+    settings, usual = run.finetune, FineTuning()
+    if not settings.method.cached or settings.probe:
+        return
+    for name in ("joint", "transfer_layers", "format", "forgetting", "replay", "ensemble", "keep"):
+        if getattr(settings, name) != getattr(usual, name):
+            cause = f"finetune.method.cached=true does not work with finetune.{name}"
+            raise UserError(cause, f"set finetune.method.cached=false, or leave finetune.{name} at its default")
+    if run.members > 1:
+        raise UserError(f"finetune.method.cached=true, but members={run.members}", "set members=1")
+    if run.model.writes_text and not settings.encoder:
+        cause = "finetune.method.cached=true is for heads on an encoder, but the model writes its answers"
+        raise UserError(cause, "set finetune.method.cached=false")
+
+
 def check_each(run: Run) -> None:
     """Settings of a single task: of one that the run does not have, unknown or odd ones."""
     for task, settings in run.finetune.each.items():
@@ -217,6 +265,7 @@ def check_stage(stage: Stage) -> None:
         check_tasks(run, stage.encoder.depth, pooler, stage.data.tokenizer)
         check_speakers(run, stage.objective.token_head)
         check_replay(run, stage.objective.token_head)
+        check_layers(run, stage.encoder)
         check_heads(run, stage.encoder)
         check_transfer(run, stage.encoder)
     names = [name for evaluation in stage.evaluations for name in evaluation.metrics]
@@ -320,10 +369,22 @@ def check_replay(run: Run, head: TokenHead | None) -> None:
         read_text(run, name)
 
 
+def check_layers(run: Run, encoder: Network) -> None:
+    """Heads and probes on layers of a network that does not give their states, or does not have them."""
+    network = read_with(run, encoder)
+    if run.finetune.probe:
+        run.finetune.probe.choose(network.depth)
+        network.require_layers("set finetune/probe=none")
+    elif run.finetune.method.cached:
+        network.require_layers("set finetune.method.cached=false")
+    elif any(isinstance(run.finetune.of(name).head.layers, Layers) for name in run.tuned_tasks):
+        network.require_layers("set finetune/head/layers=last")
+
+
 def check_heads(run: Run, encoder: Network) -> None:
     """A new head with weights that no step would train."""
     answers_in_words = run.model.writes_text and not run.finetune.encoder
-    if run.finetune.epochs or run.finetune.joint or answers_in_words:
+    if run.finetune.epochs or run.finetune.joint or run.finetune.probe or answers_in_words:
         return
     network = read_with(run, encoder)
     types = {name: run.task_type(name) for name in run.tuned_tasks}

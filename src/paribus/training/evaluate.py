@@ -8,16 +8,16 @@ import copy
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.nn.functional import cross_entropy
 
 from paribus.core.hub import MODEL
 from paribus.corruption.examples import Examples, spread_batches
+from paribus.finetuning.probe import fit_logistic, score_linear
 from paribus.models import checkpoint
 from paribus.models.heads.head import Head
 from paribus.models.network import Network, as_batch
@@ -26,9 +26,6 @@ from paribus.objectives.evaluation import Evaluation, HeldOutEvaluation, evaluat
 if TYPE_CHECKING:
     from paribus.objectives.objective import Objective
     from paribus.training.stage import Stage
-
-PENALTY: Final = 0.1  # times the sum of squared weights, beside the mean cross-entropy
-ITERATIONS: Final = 100  # of L-BFGS, at most
 
 FORGETTING = "forgetting"  # the metric of a fine-tuning; of the later stages alone it is stage_forgetting
 
@@ -81,34 +78,13 @@ class TrainedProbe(Evaluation):
         test_ND, target_N = _read_rows(network, spread_batches(*self._test))
         mean_D, spread_D = state_ND.mean(0), state_ND.std(0).clamp_min(1e-6)
         weight_CD = fit_logistic((state_ND - mean_D) / spread_D, label_N)
-        answer_N = _logits((test_ND - mean_D) / spread_D, weight_CD).argmax(-1)
+        answer_N = score_linear((test_ND - mean_D) / spread_D, weight_CD).argmax(-1)
         return {self.metric: float((answer_N == target_N).double().mean())}
 
     def baselines(self) -> Mapping[str, Mapping[str, float]]:
         """The more frequent label."""
         label_N = np.concatenate([arrays["label_N"] for arrays in spread_batches(*self._test)])
         return {self.metric: {"majority": majority(label_N)}}
-
-
-def fit_logistic(state_ND: Tensor, label_N: Tensor) -> Tensor:
-    """[C, D + 1], the last column the biases: the least penalized cross-entropy over these examples."""
-    weight_CD = torch.zeros(int(label_N.max()) + 1, state_ND.shape[1] + 1, dtype=state_ND.dtype, requires_grad=True)
-    optimizer = torch.optim.LBFGS(
-        [weight_CD], max_iter=ITERATIONS, tolerance_grad=1e-9, tolerance_change=1e-12, line_search_fn="strong_wolfe"
-    )
-
-    def loss() -> Tensor:
-        optimizer.zero_grad()
-        value = cross_entropy(_logits(state_ND, weight_CD), label_N) + PENALTY * weight_CD[:, :-1].square().sum()
-        value.backward()  # type: ignore[no-untyped-call]
-        return value
-
-    optimizer.step(loss)  # type: ignore[no-untyped-call]
-    return weight_CD.detach()
-
-
-def _logits(state_ND: Tensor, weight_CD: Tensor) -> Tensor:
-    return state_ND @ weight_CD[:, :-1].T + weight_CD[:, -1]
 
 
 def _read_rows(network: Network, arrays: Iterable[dict[str, Any]]) -> tuple[Tensor, Tensor]:

@@ -49,7 +49,10 @@ from paribus.training.finetuner import (
     work_of,
 )
 from paribus.training.joint import FOLDER, describe_joint, is_whole, joint_path, train_joint
+from paribus.training.kept_states import FOLDER as STATES
+from paribus.training.kept_states import keep_rows
 from paribus.training.learner import Finetuning, Learner
+from paribus.training.probing import probe_once
 from paribus.training.profile import ResolvedProfile
 from paribus.training.replay import Replay, read_text
 from paribus.training.steps import StepData, task_batch
@@ -82,19 +85,31 @@ def finetune(
     mark = time.perf_counter()
     if run.finetune.joint:
         finetune_together(bases[0], data, setup, done)
-    together = time.perf_counter() - mark if run.finetune.joint else 0.0  # counted with the first task
+    together = time.perf_counter() - mark if run.finetune.joint else 0.0  # counted with the next fine-tuning
     baselines: dict[str, dict[str, float]] = {}
     for name, task in run.tuned_tasks.items():
+        layers = run.finetune.probe.choose(bases[0].encoder.depth) if run.finetune.probe else []
         for metric, values in measure_baselines(task, run.cache).items():
-            baselines[f"{name}/{metric}"] = values
+            columns = [f"{name}/{metric}_l{layer}" for layer in layers] or [f"{name}/{metric}"]
+            baselines |= dict.fromkeys(columns, values)
         missing = [seed for seed in run.finetune.seeds if (name, seed) not in done]
         if not missing:
             continue
         work = work_of(run, data, name)
         task_bases = [base._replace(run=base.run.tuned_for(name)) for base in bases]
+        mark = time.perf_counter()
+        if run.finetune.method.cached and work.task_type.trained and not run.finetune.probe:
+            layers = task_bases[0].run.finetune.head.layers.find(bases[0].encoder.depth)
+            rows = keep_rows(bases[0].encoder, work.encoded, layers, folder, name, profile.device)
+            work = work._replace(encoded=rows)
+            together += time.perf_counter() - mark
         for seed in missing:
             mark = time.perf_counter()
-            metrics, answers = finetune_once(task_bases, work, seed, setup)
+            answers: dict[str, str] = {}  # of a probe none are kept
+            if run.finetune.probe:
+                metrics = probe_once(task_bases[0], work, seed, setup)
+            else:
+                metrics, answers = finetune_once(task_bases, work, seed, setup)
             spent, together = time.perf_counter() - mark + together, 0.0
             line = {"task": name, "seed": seed, "metrics": metrics, "owner": owner, "seconds": spent}
             done[name, seed] = {**line, "gold": answers}
@@ -102,12 +117,14 @@ def finetune(
             write_text(folder / DONE, "\n".join(lines) + "\n")
             if not run.finetune.keep:
                 shutil.rmtree(folder / KEPT, ignore_errors=True)
+        if not run.finetune.keep:
+            shutil.rmtree(folder / STATES, ignore_errors=True)
     if not run.finetune.keep:
         shutil.rmtree(folder / FOLDER, ignore_errors=True)
     return {
         "task_runs": [{key: line[key] for key in ("task", "seed", "metrics")} for line in done.values()],
         "baselines": baselines,
-        "tuned": trained_share(bases) if run.tuned_tasks else {},
+        "tuned": trained_share(bases) if run.tuned_tasks and not run.finetune.probe else {},
         "gold": describe_gold(folder),
         "finetune_seconds": add_seconds(line.get("seconds") for line in done.values()),
         "curves": {TUNING: hash_file(folder / TUNING)} if (folder / TUNING).is_file() else {},
@@ -140,6 +157,8 @@ def finetune_once(
                 values, gold = judge_answers(model, head, work.task_type, rows, work.examples[split])
                 metrics |= {f"{name}{suffix}": value for name, value in values.items()}
                 answers |= {f"{work.name}{suffix}/seed{seed}": gold} if gold else {}
+        if isinstance(model, Network):
+            metrics |= head.report()
         if bases[0].memory and bases[0].run.finetune.forgetting and isinstance(model, Network):
             metrics |= bases[0].memory.ask(model, setup.profile.device, rehearsed)
     if answers:
@@ -217,7 +236,7 @@ def judge_answers(
             answers |= zip(row_B.tolist(), outputs, strict=True)
             if isinstance(task_type, Probable):
                 gold_N[row_B] = task_type.find_gold(model, head, batch, outputs)
-    predictions = task_type.predict([answers[row] for row in range(len(answers))], encoded, examples)
+    predictions = task_type.predict([answers[row] for row in range(len(answers))], encoded.plain, examples)
     metrics = task_type.score(predictions, examples)
     if isinstance(task_type, Probable):
         return metrics, Gold(gold_N, task_type.find_right(predictions, examples))

@@ -24,6 +24,7 @@ from paribus.tasks.types.base import Pooler, TaskType
 from paribus.training.description import Run
 from paribus.training.evaluate import Memory
 from paribus.training.joint import JointSteps, Start, joint_path, joint_steps, read_start
+from paribus.training.kept_states import KeptNetwork
 from paribus.training.learner import Finetuning
 from paribus.training.replay import Replay, ReplaySteps
 from paribus.training.steps import Steps, TaskSteps
@@ -142,6 +143,8 @@ def finetuner(
     if replay is not None and replay.text is not None:
         steps = ReplaySteps(steps, replay.text, run.profile.microbatch)
     objective = Objective({"task": head}) if replay is None else replay.objective(head, network)
+    if settings.method.cached:
+        network = KeptNetwork(network, settings.head.layers.find(network.depth))
     return _learner(settings, network, objective, steps, settings.optimizer.lr, seed), steps
 
 

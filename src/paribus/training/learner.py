@@ -129,6 +129,8 @@ class Learner(pl.LightningModule):
         if batch.get("idle"):  # it keeps the ranks in step and counts for nothing
             self.manual_backward(0.0 * loss)
             return {name: torch.zeros_like(term) for name, term in terms.items()}
+        if rank == index == 0 and (penalty := self.objective.penalty(batch)) is not None:
+            loss = loss + penalty  # once in a step, however many microbatches it has
         self.manual_backward(loss)
         if self.carries_memory:
             if state is not None and "begins_B" in batch and size > 1:

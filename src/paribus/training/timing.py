@@ -19,12 +19,21 @@ from paribus.training.callbacks import evaluation_steps
 from paribus.training.description import Run
 from paribus.training.evaluate import placed
 from paribus.training.finetune import ROWS, count_rounds, judge_answers
-from paribus.training.finetuner import Base, encode_training, finetuner, joint_finetuner, joint_tasks, read_with
+from paribus.training.finetuner import (
+    Base,
+    TaskWork,
+    encode_training,
+    finetuner,
+    joint_finetuner,
+    joint_tasks,
+    read_with,
+)
 from paribus.training.pretrain import learner_of
+from paribus.training.probing import probe_once
 from paribus.training.profile import ResolvedProfile, resolve
 from paribus.training.stage import Stage, open_stage
 from paribus.training.steps import PretrainingSteps, StepData, Steps
-from paribus.training.trainer import trainer
+from paribus.training.trainer import Setup, trainer
 
 STEPS = 24  # measured, after the first WARM ones
 WARM = 4
@@ -112,9 +121,28 @@ def time_evaluations(stage: Stage) -> float:
         return total
 
 
+def time_probes(run: Run, data: Data, encoder: Network, name: str, profile: ResolvedProfile) -> float:
+    """All probes of a task, from those on a few examples of each set."""
+    task_type, examples = run.task_type(name), run.tasks[name].examples(run.cache)
+    few = {split: rows[: BATCHES * ROWS] for split, rows in examples.items()}
+
+    def probe_few() -> None:
+        encoded = {
+            split: task_type.encode(rows, data.tokenizer, data.vocabulary, run.finetune) for split, rows in few.items()
+        }
+        with tempfile.TemporaryDirectory() as folder:
+            work, setup = TaskWork(name, task_type, few, encoded), Setup(profile, Path(folder), None)
+            probe_once(Base(run, read_with(run, encoder), None), work, 0, setup)
+
+    share = sum(map(len, few.values())) / sum(map(len, examples.values()))
+    return _timed(probe_few) / share * len(run.finetune.seeds)
+
+
 def time_task(run: Run, data: Data, encoder: Network, name: str, profile: ResolvedProfile) -> float:
-    """All fine-tunings of a task, with the answers that are evaluated."""
+    """All fine-tunings of a task, with the answers that are evaluated, or its probes."""
     run = run.tuned_for(name)
+    if run.finetune.probe:
+        return time_probes(run, data, encoder, name, profile)
     settings, task_type, examples = run.finetune, run.task_type(name), run.tasks[name].examples(run.cache)
     train, validation = examples["train"], examples["validation"]
     few, asked = train[: settings.batch_size * (WARM + STEPS)], validation[: BATCHES * ROWS]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from paribus.core.errors import UserError
 from paribus.core.settings import within
@@ -36,6 +36,10 @@ class LastLayer:
     def check(self, depth: int) -> None:
         """Raise UserError for layers that a network of this depth does not have."""
 
+    def find(self, depth: int) -> list[int]:
+        """The layers that are read, as numbers from 0 to `depth`, sorted."""
+        return [depth]
+
     def width(self, network: Network) -> int:
         """Of the states that the head reads."""
         return network.width
@@ -49,14 +53,21 @@ class LastLayer:
 class Layers(LastLayer):
     """The states after the layers `read` (0: the embeddings, -1: the last layer), side by side (`concat`), averaged,
     reduced to their largest values, or summed with learned weights.   Sun et al. (arXiv 1905.05583), section 5.3.2
+
+    `penalty` times the sum of the squared weights is added to the loss (ELMo's lambda).
     """
 
     read: Sequence[int] = field(metadata=within(-1000, 1000))
     combine: str = "concat"
+    penalty: float = field(default=0.0, metadata=within(0, 10**6))
+    unset_values: ClassVar[Mapping[str, Any]] = {"penalty": 0.0}
 
     def __post_init__(self) -> None:
         if self.combine not in COMBINATIONS:
             raise UserError(f"finetune.head.layers.combine={self.combine} is unknown", f"use {', '.join(COMBINATIONS)}")
+        if self.penalty and self.combine != "weighted":
+            cause = f"finetune.head.layers.penalty={self.penalty}, but combine={self.combine} learns no weights"
+            raise UserError(cause, "set finetune/head/layers=weighted, or leave the penalty at 0")
 
     def check(self, depth: int) -> None:
         if not self.read or not all(-depth <= layer <= depth for layer in self.read):
@@ -65,13 +76,17 @@ class Layers(LastLayer):
                 f"give numbers from 0 (embeddings) to {depth}, or -1 (the last) to -{depth}",
             )
 
+    def find(self, depth: int) -> list[int]:
+        return sorted({layer % (depth + 1) for layer in self.read})
+
     def width(self, network: Network) -> int:
         return network.width * (len(self.read) if self.combine == "concat" else 1)
 
     def wrap(self, head: Head, network: Network) -> Head:
         from paribus.models.heads.wrappers import OnLayers
 
-        return OnLayers(network, [layer % (network.depth + 1) for layer in self.read], self.combine, head)
+        network.require_layers("set finetune/head/layers=last")
+        return OnLayers([layer % (network.depth + 1) for layer in self.read], self.combine, self.penalty, head)
 
 
 @dataclass(frozen=True)

@@ -30,10 +30,12 @@ class Head(nn.Module, ABC):
     Attributes:
         denominator: the count in `batch["counts"]` by which the sum of losses is divided, over the whole step.
         extra_count: added to that count.
+        reads_layers: whether the states after each layer are read, `Outputs.layers`.
     """
 
     denominator: str
     extra_count: int = 0
+    reads_layers: bool = False
 
     def reads(self, batch: Batch) -> list[Tensor] | None:
         """Flat places in [B, L] whose states are read beside the first of each row; None: all of them."""
@@ -50,6 +52,14 @@ class Head(nn.Module, ABC):
     def answer(self, outputs: Outputs, batch: Batch) -> Tensor:
         """The best answers."""
         return self.logits(outputs, batch).argmax(-1)
+
+    def report(self) -> dict[str, float]:
+        """Numbers about the trained head, by name: they are recorded beside the task's metrics."""
+        return {}
+
+    def penalty(self) -> Tensor | None:
+        """A scalar that is added to the loss of each step once, if any."""
+        return None
 
 
 class TokenHead(Head):
@@ -80,7 +90,7 @@ class Wrapper(Head):
 
     def __init__(self, head: Head) -> None:
         super().__init__()
-        self.denominator = head.denominator
+        self.denominator, self.reads_layers = head.denominator, head.reads_layers
         self.head = head
 
     @abstractmethod
@@ -97,6 +107,12 @@ class Wrapper(Head):
     def answer(self, outputs: Outputs, batch: Batch) -> Tensor:
         return self.head.answer(self.read(outputs, batch), batch)
 
+    def report(self) -> dict[str, float]:
+        return self.head.report()
+
+    def penalty(self) -> Tensor | None:
+        return self.head.penalty()
+
 
 class StateReader(Protocol):
     """Anything that names the places whose states it reads: a head, an ensemble, a measurement."""
@@ -105,7 +121,12 @@ class StateReader(Protocol):
 
 
 def name_places(readers: Iterable[StateReader], batch: Batch) -> Batch:
-    """The batch, and as `read_P` the places that these heads read if each of them names its own."""
+    """The batch, and as `read_P` the places that these heads read if each of them names its own; `layers` says that one
+    of them reads the states after each layer.
+    """
+    readers = list(readers)
+    if any(isinstance(reader, Head) and reader.reads_layers for reader in readers):
+        return {**batch, "layers": True}
     read = [reader.reads(batch) for reader in readers]
     if any(places is None for places in read):
         return batch

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any, ClassVar
 
 import torch
@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from paribus.models.heads.head import Head, RowLoss, Wrapper
-from paribus.models.network import Batch, Network, Outputs, find_real
+from paribus.models.network import Batch, Outputs, find_real
 
 WIDTHS = (3, 4, 5)  # tokens that a filter of the TextCNN spans (arXiv 1408.5882, section 3.1)
 FILTERS = 100  # of each width
@@ -24,24 +24,44 @@ class OnLayers(Wrapper):
     Several are put side by side, averaged, or reduced to their largest values (Sun et al., arXiv 1905.05583, section
     5.3.2), or are summed with learned weights: gamma * softmax(w), as in ELMo (arXiv 1802.05365, section 3.2). The
     final LayerNorm of a pre-LN encoder is applied to every layer but the embeddings, as it is to the last.
+
+    `strength` times the sum of the squared weights is added to the loss of a step, so that the weights stay alike
+    (ELMo, section 3.2: lambda).
     """
 
     initial_values: ClassVar[Mapping[str, float]] = {"weight_N": 0.0, "gamma": 1.0}
 
-    def __init__(self, encoder: Network, layers: Sequence[int], combine: str, head: Head) -> None:
+    def __init__(self, layers: Sequence[int], combine: str, strength: float, head: Head) -> None:
         super().__init__(head)
-        self.layers, self.combine, self._network = tuple(layers), combine, [encoder]
+        self.reads_layers = True
+        self.layers, self.combine, self.strength = tuple(layers), combine, strength
         if combine == "weighted":
             self.weight_N = nn.Parameter(torch.zeros(len(self.layers)))
             self.gamma = nn.Parameter(torch.ones(()))
-        self._states: dict[int, Tensor] = {}
-        for layer in self.layers:
-            encoder.watch(layer, partial(self._states.__setitem__, layer))
+
+    def report(self) -> dict[str, float]:
+        """Of learned weights the share of each layer, `mix_l0` and so on, the mean layer (`centre_of_gravity`; Tenney
+        et al., arXiv 1905.05950, section 3.2), and how far the shares are from equal ones (`mix_kl`, in bits).
+        """
+        numbers = super().report()
+        if self.combine == "weighted":
+            share_N = self.weight_N.detach().double().cpu().softmax(0)
+            numbers |= {f"mix_l{layer}": float(share) for layer, share in zip(self.layers, share_N, strict=True)}
+            numbers["centre_of_gravity"] = float(share_N @ torch.tensor(self.layers, dtype=torch.double))
+            numbers["mix_kl"] = float(torch.special.xlogy(share_N, share_N * len(share_N)).sum()) / math.log(2)
+        return numbers
+
+    def penalty(self) -> Tensor | None:
+        below = super().penalty()
+        if not self.strength:
+            return below
+        squares = self.strength * self.weight_N.square().sum()
+        return squares if below is None else squares + below
 
     def read(self, outputs: Outputs, batch: Batch) -> Outputs:
-        """The combined states of the forward pass that has just ended."""
-        states = [self._states[layer] for layer in self.layers]
-        self._states.clear()
+        """The combined states."""
+        assert outputs.layers is not None
+        states = [outputs.layers[layer] for layer in self.layers]
         if self.combine == "concat":
             hidden_BLD = torch.cat(states, dim=-1)
         elif self.combine == "mean":
@@ -52,7 +72,8 @@ class OnLayers(Wrapper):
             states_NBLD = torch.stack(states)
             share_N = self.weight_N.softmax(0).to(states_NBLD.dtype)
             hidden_BLD = self.gamma * torch.einsum("n,nbld->bld", share_N, states_NBLD)
-        return Outputs(hidden_BLD, outputs.state, self._network[0].summarize(hidden_BLD, batch))
+        summary_BD = None if outputs.summarize is None else outputs.summarize(hidden_BLD, batch)
+        return Outputs(hidden_BLD, outputs.state, summary_BD)
 
 
 class _ZeroBiasLSTM(nn.LSTM):
@@ -100,19 +121,7 @@ class OnPooled(Wrapper):
         self.kind = kind
 
     def read(self, outputs: Outputs, batch: Batch) -> Outputs:
-        hidden_BLD = outputs.hidden_BLD
-        if self.kind == "cls":
-            return Outputs(hidden_BLD, outputs.state)
-        if self.kind in ("sep", "cls_sep"):
-            last_BD = hidden_BLD[torch.arange(len(hidden_BLD), device=hidden_BLD.device), batch["length_B"] - 1]
-            both = [hidden_BLD[:, 0]] if self.kind == "cls_sep" else []
-            return Outputs(hidden_BLD, outputs.state, torch.cat([*both, last_BD], dim=-1))
-        real_BL1 = find_real(batch["length_B"], hidden_BLD.shape[1])[..., None]
-        if self.kind == "max":
-            row_BD = hidden_BLD.masked_fill(~real_BL1, float("-inf")).amax(1)
-        else:
-            row_BD = (hidden_BLD * real_BL1).sum(1) / batch["length_B"][:, None].to(hidden_BLD.dtype)
-        return Outputs(hidden_BLD, outputs.state, row_BD)
+        return Outputs(outputs.hidden_BLD, outputs.state, pool(self.kind, outputs.hidden_BLD, batch["length_B"]))
 
 
 class OnTextCNN(Wrapper):
@@ -197,6 +206,19 @@ class OnOptions(Wrapper):
 
     def forward(self, outputs: Outputs, batch: Batch) -> Tensor:
         return self.loss(self.logits(outputs, batch).float(), batch["label_B"])
+
+
+def pool(kind: str, hidden_BLD: Tensor, length_B: Tensor) -> Tensor:
+    """[B, D], or [B, 2 D] for `cls_sep`: the summary of each row of so many tokens, as `OnPooled` has it."""
+    if kind == "cls":
+        return hidden_BLD[:, 0]
+    if kind in ("sep", "cls_sep"):
+        last_BD = hidden_BLD[torch.arange(len(hidden_BLD), device=hidden_BLD.device), length_B - 1]
+        return last_BD if kind == "sep" else torch.cat([hidden_BLD[:, 0], last_BD], dim=-1)
+    real_BL1 = find_real(length_B, hidden_BLD.shape[1])[..., None]
+    if kind == "max":
+        return hidden_BLD.masked_fill(~real_BL1, float("-inf")).amax(1)
+    return (hidden_BLD * real_BL1).sum(1) / length_B[:, None].to(hidden_BLD.dtype)
 
 
 def gather_rows(row_WD: Tensor, place_BK: Tensor) -> tuple[Tensor, Tensor]:

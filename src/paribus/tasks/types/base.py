@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
 from paribus.core.errors import UserError
 from paribus.core.settings import FineTuning
@@ -30,6 +30,20 @@ LOSSES = ("label_smoothing", "focal")  # settings of the loss of classes
 Pooler = dict[str, "Tensor"]  # the weights of a pre-trained pooler
 
 
+class ProbeItems(NamedTuple):
+    """What a probe learns and answers about a set: I items, such as words or texts, in the order of its rows.
+
+    Attributes:
+        label_I: int64 class numbers, or float values.
+        kinds: of each item the word or text itself; a control task gives equal kinds equal labels.
+        count_N: int64, how many items each row has.
+    """
+
+    label_I: Array
+    kinds: list[str]
+    count_N: Array
+
+
 def find_unread_by_tokens(settings: FineTuning) -> list[str]:
     """Settings of fine-tuning that do not affect a head on every token: how a text is cut, and what summarizes a row,
     the only difference between linear and classifier.
@@ -49,6 +63,7 @@ class TaskType(ABC):
         writes_text: whether the model writes its answers.
         trained: whether fine-tuning trains a model on the task; if not, the language model of pre-training answers.
         speaks: whether the head on tokens of pre-training answers.
+        probed: whether probes can read it off the states of a layer: it then has the methods for probes below.
     """
 
     known_metrics: ClassVar[tuple[str, ...]]
@@ -56,6 +71,7 @@ class TaskType(ABC):
     writes_text: ClassVar[bool] = False
     trained: ClassVar[bool] = True
     speaks: ClassVar[bool] = False
+    probed: ClassVar[bool] = False
     classes: tuple[str, ...] = ()
     metrics: tuple[str, ...]
 
@@ -171,6 +187,18 @@ class TaskType(ABC):
     @abstractmethod
     def predict_baselines(self, train: Sequence[Any], validation: Sequence[Any]) -> Mapping[str, Any]:
         """{baseline: predictions for validation} without a neural model."""
+
+    def list_probed(self, rows: TaskRows, examples: Sequence[Any]) -> ProbeItems:
+        """The items of a set that a probe answers about; this and the next method belong to types that are `probed`."""
+        raise NotImplementedError
+
+    def read_probed(self, state_BLD: Tensor, batch: Batch, summarize: Callable[[Tensor], Tensor]) -> Tensor:
+        """[I, D]: what a probe reads of the states of a layer, for the items of a batch; `summarize` gives [B, D]."""
+        raise NotImplementedError
+
+    def predict_probed(self, value_I: Array, rows: TaskRows, examples: Sequence[Any]) -> Sequence[Any] | Array:
+        """A prediction for each example, as `score` takes it, from a class number or value for each item."""
+        return value_I
 
 
 class Probable(ABC):

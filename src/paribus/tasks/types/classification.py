@@ -35,6 +35,7 @@ class Classification(RowTaskType, Probable):
     metrics: tuple[str, ...] = ("accuracy",)
     symmetric: bool = False
     known_metrics: ClassVar[tuple[str, ...]] = OF_CLASSES
+    probed: ClassVar[bool] = True
 
     @property
     def width(self) -> int:

@@ -138,7 +138,9 @@ class ExtractiveQA(TaskType):
 
     def infer(self, model: Network | Ensemble, head: Head | Ensemble, batch: Batch) -> Array:
         """[B, L, 2], the scores of first and last tokens."""
-        logits: Array = head.logits(model(batch), batch).float().cpu().numpy()
+        from paribus.models.heads.head import name_places
+
+        logits: Array = head.logits(model(name_places([head], batch)), batch).float().cpu().numpy()
         return logits
 
     def predict(self, outputs_N: Sequence[Any], rows: TaskRows, examples: Sequence[QuestionExample]) -> list[Answer]:

@@ -40,6 +40,7 @@ class Regression(RowTaskType):
     symmetric: bool = False
     known_metrics: ClassVar[tuple[str, ...]] = ("pearson", "spearman")
     width: ClassVar[int] = 1
+    probed: ClassVar[bool] = True
 
     @property
     def label_range(self) -> tuple[float, float]:

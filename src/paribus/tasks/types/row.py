@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +15,11 @@ from paribus.models.heads.choices import TextCNN
 from paribus.tasks.examples import Example
 from paribus.tasks.metrics import score_labels
 from paribus.tasks.rows import GPT, TaskRows, encode, encode_apart, encode_both_orders, encode_windows, frame_of
-from paribus.tasks.types.base import Pooler, TaskType
+from paribus.tasks.types.base import Pooler, ProbeItems, TaskType
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from paribus.data.sequences import Array
     from paribus.data.tokens.tokenizer import Tokenizer
     from paribus.data.tokens.vocabulary import Vocabulary
@@ -129,6 +131,21 @@ class RowTaskType(TaskType):
 
         logits: Array = head.logits(model(name_places([head], batch)), batch).float().cpu().numpy()
         return logits
+
+    def list_probed(self, rows: TaskRows, examples: Sequence[Example]) -> ProbeItems:
+        """One item for each example."""
+        label_N = np.array([row.label for row in examples], np.int64 if self.classes else np.float32)
+        return ProbeItems(label_N, ["\t".join(row.texts) for row in examples], np.ones(len(examples), np.int64))
+
+    def read_probed(self, state_BLD: Tensor, batch: Batch, summarize: Callable[[Tensor], Tensor]) -> Tensor:
+        """The summary of the row, or the mean over the windows of a text."""
+        from paribus.models.heads.wrappers import gather_rows
+
+        row_BD = summarize(state_BLD)
+        if "place_BK" not in batch:
+            return row_BD
+        row_BKD, real_BK1 = gather_rows(row_BD, batch["place_BK"])
+        return (row_BKD * real_BK1).sum(1) / real_BK1.sum(1)
 
     def check_examples(self, rows: Sequence[Any], key: str) -> None:
         if len({row.label for row in rows}) < 2:

@@ -17,9 +17,11 @@ from paribus.tasks.baselines import tag_by_words
 from paribus.tasks.examples import TaggedExample
 from paribus.tasks.metrics import is_bio, score_spans
 from paribus.tasks.rows import FramedRows, TaskRows, frame, locate, no_room
-from paribus.tasks.types.base import LOSSES, Pooler, TaskType, find_unread_by_tokens
+from paribus.tasks.types.base import LOSSES, Pooler, ProbeItems, TaskType, find_unread_by_tokens
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from paribus.data.sequences import Array, Arrays
     from paribus.data.tokens.tokenizer import Tokenizer
     from paribus.data.tokens.vocabulary import Vocabulary
@@ -61,6 +63,7 @@ class Tagging(TaskType):
     crf: bool = False
     known_metrics: ClassVar[tuple[str, ...]] = (*SPAN_METRICS, "accuracy")
     example_class: ClassVar[type] = TaggedExample
+    probed: ClassVar[bool] = True
 
     def check(self, key: str) -> None:
         super().check(key)
@@ -129,7 +132,9 @@ class Tagging(TaskType):
 
     def infer(self, model: Network | Ensemble, head: Head | Ensemble, batch: Batch) -> Array:
         """[B, L] tags, of which those of first tokens count."""
-        tag_BL: Array = head.answer(model(batch), batch).cpu().numpy()
+        from paribus.models.heads.head import name_places
+
+        tag_BL: Array = head.answer(model(name_places([head], batch)), batch).cpu().numpy()
         return tag_BL
 
     def predict(self, outputs_N: Sequence[Any], rows: TaskRows, examples: Sequence[TaggedExample]) -> list[list[int]]:
@@ -142,6 +147,24 @@ class Tagging(TaskType):
             first_L = word_L >= 0
             tags[number][word_L[first_L]] = tag_L[:length][first_L]
         return [tag_W.tolist() for tag_W in tags]
+
+    def list_probed(self, rows: TaskRows, examples: Sequence[TaggedExample]) -> ProbeItems:
+        """One item for each word that has a token, read off its first; without a CRF."""
+        assert isinstance(rows, TaggedRows)
+        first_T = rows.word_T >= 0
+        count_N = np.add.reduceat(first_T.astype(np.int64), rows.start_N)
+        places = zip(np.repeat(rows.label_N, count_N).tolist(), rows.word_T[first_T].tolist(), strict=True)
+        return ProbeItems(rows.tag_T[first_T], [examples[number].words[word] for number, word in places], count_N)
+
+    def read_probed(self, state_BLD: Tensor, batch: Batch, summarize: object) -> Tensor:
+        """The states of first tokens."""
+        return state_BLD[batch["tag_BL"] >= 0]
+
+    def predict_probed(self, value_I: Array, rows: TaskRows, examples: Sequence[TaggedExample]) -> list[list[int]]:
+        assert isinstance(rows, TaggedRows)
+        tag_T = np.zeros(len(rows.word_T), np.int64)
+        tag_T[rows.word_T >= 0] = value_I
+        return self.predict(np.split(tag_T, rows.start_N[1:]), rows, examples)
 
     def score(self, predictions: Sequence[Any] | Array, examples: Sequence[TaggedExample]) -> dict[str, float]:
         """Accuracy over words, the other metrics over spans."""

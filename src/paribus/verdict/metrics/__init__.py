@@ -16,6 +16,7 @@ from paribus.core.registry import Registry
 
 POINT = 0.01  # one "point" of an accuracy-like metric, whose values lie in [0, 1]
 MEAN = "mean"  # a column: the mean of a sweep's other task columns in points, seed by seed
+LAYER = re.compile(r"_l\d+(?=_|$)")  # in the name of a metric: the layer that it is about
 LOSS = "loss"  # what a search minimizes if it names no objective
 MASKS = ("input", "masking", "objective", "mixture", "corpus", "tokenizer", "evaluation")
 FAVORS = "this loss favors the arm that trained on its masks"
@@ -99,10 +100,12 @@ def declare(columns: Mapping[str, Metric]) -> Iterator[None]:
 
 
 def find_metric(column: str) -> Metric:
-    """The kind of a column. A task's further split follows the name of its metric, as in `perplexity_test`."""
+    """The kind of a column. The layer that a probe reads and a task's further split follow the name of its metric, as
+    in `perplexity_l3_test`.
+    """
     if declared := _DECLARED.get({}).get(column):
         return declared
-    name = metric(column)
+    name = LAYER.sub("", metric(column))
     kind = _longest(name)
     return kind if kind.name or "_" not in name else _longest(name.rpartition("_")[0])
 
@@ -156,8 +159,9 @@ def is_task(column: str) -> bool:
 
 
 def is_averaged(column: str) -> bool:
-    """Whether the mean over tasks includes the column."""
-    return is_task(column) and in_points(column) and not lower_is_better(column)
+    """Whether the mean over tasks includes the column; those of single layers are not scores of a task."""
+    single = LAYER.search(metric(column)) is not None and column not in _DECLARED.get({})
+    return is_task(column) and in_points(column) and not lower_is_better(column) and not single
 
 
 def is_score(column: str) -> bool:

@@ -38,4 +38,6 @@ METRICS.add(Metric("forgetting", lower_is_better=True, held_out=True, fixed=MASK
 METRICS.add(
     Metric("stage_forgetting", lower_is_better=True, held_out=True, fixed=MASKS, reason=FAVORS, read=_read_forgetting)
 )
+for _name in ("mix", "centre_of_gravity", "mix_kl"):  # of the layers that a head with learned weights reads
+    METRICS.add(Metric(_name))
 METRICS.add(Metric("_probe_accuracy", points=True, decimals=1, fixed=_PAIRS, reason=_OTHERS, pairs=True))
