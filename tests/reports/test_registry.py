@@ -108,6 +108,29 @@ METRICS.add(Metric("memory_gain", whole=True))
     check_columns(tmp_path / "sweep.yaml", ["memory_gain"], [])
 
 
+def test_a_metric_may_stand_in_the_users_own_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf" / "trusted.yaml").write_text("trusted: [own_metrics, absent_here]\n")
+    (tmp_path / "own_metrics.py").write_text("")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(UserError, match=r"METRICS.add\(Metric\('bilm_loss', held_out_loss=True\)\)"):
+        check_columns(tmp_path / "sweep.yaml", ["bilm_loss"], [])
+    monkeypatch.delitem(sys.modules, "own_metrics")
+    register = (
+        "from paribus.verdict.metrics import METRICS, Metric\nMETRICS.add(Metric('bilm_loss', held_out_loss=True))\n"
+    )
+    (tmp_path / "own_metrics.py").write_text(register)
+    try:
+        check_columns(tmp_path / "sweep.yaml", ["bilm_loss", "bilm_accuracy"], [])
+    finally:
+        metrics.METRICS.remove("bilm_loss")
+    monkeypatch.delitem(sys.modules, "own_metrics")
+    (tmp_path / "own_metrics.py").write_text("import nothing_of_this_name\n")
+    with pytest.raises(UserError, match="install what it needs"):
+        check_columns(tmp_path / "sweep.yaml", ["mlm_loss"], [])
+
+
 def test_a_verdict_word_is_one_file(add: Add) -> None:
     add(rules, "reversed_word", """
 from paribus.verdict.rules import WORDS, Word

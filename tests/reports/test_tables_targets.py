@@ -44,6 +44,17 @@ def test_an_arm_with_other_targets_leaves_the_column_and_a_note_says_why() -> No
     assert f"] {said}" in render_texts(table)["table.md"]
 
 
+def test_the_accuracy_of_a_loss_that_nobody_registered_leaves_with_it() -> None:
+    records = [
+        {**record, "metrics": {"odd_loss": 5.0, "odd_accuracy": 0.25}, "targets": {"odd_loss": targets}}
+        for record in study()
+        for targets in ({"what": record["arm"] if record["arm"] == "static" else "every token", "places": 9},)
+    ]
+    evidence = gather(design(columns=("odd_loss", "odd_accuracy"), claims=(), published={}), read(records))
+    assert evidence.values("dynamic", "odd_accuracy")
+    assert not evidence.values("static", "odd_accuracy")
+
+
 def test_the_number_of_places_counts_if_the_text_is_the_same() -> None:
     records = with_targets({"dynamic": ("15% of the tokens, masked", 189)})
 

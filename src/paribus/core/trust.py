@@ -9,6 +9,8 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import is_dataclass
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +49,25 @@ def declared() -> tuple[str, ...]:
     return tuple(named)
 
 
+def import_declared() -> None:
+    """Import the user's trusted modules, so that what they register (a metric, a plot, a verdict word) is known.
+
+    Modules that are not here are left out. Raises UserError for one that cannot be imported.
+    """
+    for name in declared():
+        _see_working_directory()
+        try:
+            if find_spec(name) is not None:
+                import_module(name)
+        except ModuleNotFoundError as error:
+            if error.name is None or not name.startswith(error.name):
+                raise UserError(
+                    f"{name} in {DECLARED} cannot be imported ({error})", "install what it needs"
+                ) from error
+        except Exception as error:
+            raise UserError(f"{name} in {DECLARED} cannot be imported ({error!r})", "mend the module") from error
+
+
 def is_trusted(name: str, modules: tuple[str, ...] | None = None) -> bool:
     """Whether a dotted name lies in a trusted module. Nothing is imported."""
     allowed = (*KNOWN, *declared()) if modules is None else modules
@@ -69,8 +90,14 @@ def check_name(name: str, key: str = "_target_", also: tuple[str, ...] = ()) -> 
     module, users = name.replace(":", "."), declared()
     if not is_trusted(module, (*users, *((*KNOWN, *also) if key == "_target_" else ()))):
         raise UserError(f"{key}={name} is not trusted", _MEND % module.partition(".")[0])
-    if is_trusted(module, users) and (here := str(Path.cwd())) not in sys.path:
-        sys.path.append(here)  # after all installed packages, so that no file here replaces one of them
+    if is_trusted(module, users):
+        _see_working_directory()
+
+
+def _see_working_directory() -> None:
+    """Let modules be imported from it, after all installed packages, so that no file here replaces one of them."""
+    if (here := str(Path.cwd())) not in sys.path:
+        sys.path.append(here)
 
 
 def check_class(component: type, target: str) -> None:

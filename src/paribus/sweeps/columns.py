@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from paribus.core.build import build, require_task
 from paribus.core.config_names import choices, conf_dir
 from paribus.core.errors import UserError, nearest
+from paribus.core.trust import DECLARED, import_declared
 from paribus.core.trust import declared as trusted_modules
 from paribus.verdict.metrics import LAYER, MEAN, held_out_columns, is_task, whole_columns
 
@@ -32,6 +33,7 @@ def check_columns(path: Path, columns: Sequence[str], overrides: Iterable[str]) 
     """
     declared = (match[1] for text in overrides if (match := _TASK_KEY.match(text)))
     tasks = [*choices("task"), *declared]
+    import_declared()  # the user's own metrics
     known = [*held_out_columns(), *_PAIRS, MEAN, *whole_columns()]
     for column in columns:
         task = column.rpartition("/")[0]
@@ -47,6 +49,9 @@ def check_columns(path: Path, columns: Sequence[str], overrides: Iterable[str]) 
         near = [name for name in known if name.endswith(f"_{column}")] or nearest(column, known, _ALIKE)
         if near or not trusted_modules():  # else it may come from the user's own code
             mend = f"did you mean {' or '.join(near)}?" if near else f"known: TASK/METRIC, {', '.join(known)}"
+            if trusted_modules():
+                kind = f"Metric({column!r}, held_out_loss=True)" if column.endswith("_loss") else f"Metric({column!r})"
+                mend += f" If it is your own: METRICS.add({kind}) in a module of {DECLARED}"
             raise UserError(f"{path}: the column '{column}' is unknown", mend)
 
 

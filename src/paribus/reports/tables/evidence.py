@@ -13,12 +13,12 @@ from paribus.core.errors import UserError
 from paribus.core.stages import FIRST
 from paribus.reports.tables.design import Design
 from paribus.reports.tables.schema import Budget
-from paribus.reports.tables.targets import describe_apart, find_apart
+from paribus.reports.tables.targets import describe_apart, find_apart, is_of_loss
 from paribus.runs.record import Record
 from paribus.sweeps.sweep import SCRATCH, TRIAL, UNMATCHED
 from paribus.verdict.contrast import Share
 from paribus.verdict.controls import TOLERANCE, Course, find_unjudged, find_unmatched, read_course
-from paribus.verdict.metrics import MEAN, find_metric, held_out_columns, is_averaged
+from paribus.verdict.metrics import MEAN, find_metric, is_averaged
 from paribus.verdict.statistics import MeanDifference, is_number, mean_sd, pair_seeds, rounded, use_all_runs
 
 OLDER = "Made under another version of the sweep file"  # which may have had other claims
@@ -58,7 +58,7 @@ class Evidence:
 
     def is_apart(self, arm: str, column: str) -> bool:
         """Whether the arm's values of the column are over other targets than those of the table."""
-        return arm in self.apart.get(held_out_columns().get(column, column), ())
+        return any(arm in arms for loss, arms in self.apart.items() if is_of_loss(column, loss))
 
     def values(self, arm: str, column: str) -> dict[int, float]:
         """{seed: value} of the runs in which the column is a number. Do not change it: it is read once."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from paribus.verdict.metrics import held_out_columns, write_value
+from paribus.verdict.metrics import LOSS, is_task, write_value
 from paribus.verdict.statistics import mean_sd
 
 if TYPE_CHECKING:
@@ -18,6 +18,11 @@ class TargetSet(NamedTuple):
 
     what: str
     places: int
+
+
+def is_of_loss(column: str, loss: str) -> bool:
+    """Whether a column is of this held-out loss: `mlm_loss`, `mlm_perplexity` and `mlm_accuracy` are of `mlm_loss`."""
+    return not is_task(column) and column.startswith(loss.removesuffix(LOSS))
 
 
 def find_apart(design: Design, evidence: Evidence) -> dict[str, frozenset[str]]:
@@ -52,7 +57,7 @@ def describe_apart(design: Design, evidence: Evidence, apart: Mapping[str, froze
     """A note on each arm whose targets are others: its values, those of the table, and both sets."""
     notes = []
     for loss, sets in list_sets(design, evidence).items():
-        columns = [column for column in design.columns if held_out_columns().get(column, column) == loss]
+        columns = [column for column in design.columns if is_of_loss(column, loss)]
         described = {arm: _describe(evidence, arm, columns) for arm in sets}
         named = {
             arm: " and ".join(f'"{one.what}" ({one.places:,} places)' for one in of_arm) for arm, of_arm in sets.items()
