@@ -21,12 +21,12 @@ def number_layers(chosen: int | str | Sequence[int], depth: int, key: str) -> li
     """
     if chosen == ALL:
         return list(range(depth + 1))
-    listed = [chosen] if isinstance(chosen, int) else chosen
-    if isinstance(listed, str) or not listed or not all(type(one) is int and -depth <= one <= depth for one in listed):
-        shown = chosen if isinstance(chosen, str | int) else list(chosen)
+    listed = list(chosen) if isinstance(chosen, Sequence) and not isinstance(chosen, str) else [chosen]
+    if not listed or not all(type(one) is int and -depth <= one <= depth for one in listed):
+        shown = listed if isinstance(chosen, Sequence) and not isinstance(chosen, str) else chosen
         mend = f"give all, or numbers from 0 (embeddings) to {depth}, or -1 (the last) to -{depth}"
         raise UserError(f"{key}={shown} does not fit a model of {depth} layers", mend)
-    numbers = [one % (depth + 1) for one in listed]
+    numbers = [int(one) % (depth + 1) for one in listed]
     if twice := next((one for one in numbers if numbers.count(one) > 1), None):
-        raise UserError(f"{key}={list(listed)} names layer {twice} of {depth} twice", "name each layer once")
+        raise UserError(f"{key}={listed} names layer {twice} of {depth} twice", "name each layer once")
     return numbers
