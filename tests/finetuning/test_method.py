@@ -14,6 +14,7 @@ from small_finetuning import GOLDEN, METHODS, TASK, backbone, config, logits, ov
 from toy_training import batch_of, fit, network_of
 from toys import Topic
 from toys_outside import Normed
+from toys_states import Neighbors
 
 from paribus.core.build import build
 from paribus.core.errors import UserError
@@ -261,6 +262,8 @@ def test_several_adapters_are_switched_on_one_backbone(tmp_path: Path) -> None:
         (["finetune/method=gradual_unfreezing", "finetune.method.spread=0"], r"finetune\.method\.spread=0"),
         (layers(3), r"finetune\.head\.layers\.read=\[3\] does not fit a model of 2 layers"),
         (layers(""), r"finetune\.head\.layers\.read"),
+        (layers("2,-1"), r"finetune\.head\.layers\.read=\[2, -1\] names layer 2 of 2 twice"),
+        (["finetune/head/layers=weighted", "finetune.head.layers.read=1"], r"learns the weight of one layer.*read=all"),
         ([*layers(1), "finetune.head.layers.combine=sum"], r"finetune\.head\.layers\.combine=sum"),
         (["finetune/head/pooling=mean", "finetune.head.pooling.kind=last"], r"finetune\.head\.pooling\.kind=last"),
         (["finetune/head/pooling=mean", "finetune.head.pooler=pretrained"], r"finetune\.head\.pooler=pretrained"),
@@ -278,6 +281,15 @@ def test_bad_settings_are_one_line_before_compute(overrides: list[str], named: s
 
     with pytest.raises(UserError, match=named):
         check()
+
+
+@pytest.mark.parametrize("method", sorted(METHODS.keys() - {"full", "frozen"}))
+def test_a_method_that_a_network_gives_nothing_to_do_is_refused(method: str) -> None:
+    asked = {"lora": "matrices", "adapters": "sublayers", "adapters_t5": "sublayers"}.get(method, "depth_of")
+    run = Run.of(config(*overrides_of(method)))
+    with pytest.raises(UserError, match=rf"write Mixer\.{asked}, or set finetune/method=full"):
+        run.finetune.method.check_network(network_of(Neighbors(16)))
+    run.finetune.method.check_network(network_of())
 
 
 def test_stages_are_equal_pieces_from_the_head_over_the_layers_and_the_rest_is_for_all() -> None:

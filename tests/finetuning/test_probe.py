@@ -55,9 +55,12 @@ def test_values_are_read(probe: Any, states: Any) -> None:
 def test_layers_are_chosen_by_number() -> None:
     assert Linear().choose(2) == [0, 1, 2]
     assert Linear(layers=[-1, 0]).choose(3) == [0, 3]
-    for layers in ([4], [], "some"):
+    assert Linear(layers=1).choose(3) == [1]
+    for layers in ([4], [], "some", 4, 1.5, [True]):
         with pytest.raises(UserError, match=r"finetune\.probe\.layers=.* does not fit a model of 3 layers: give all"):
             Linear(layers=layers).choose(3)
+    with pytest.raises(UserError, match=r"finetune\.probe\.layers=\[3, -1\] names layer 3 of 3 twice"):
+        Linear(layers=[3, -1]).choose(3)
     assert Linear(examples=3).sample(9).tolist() == [0, 4, 8]
     assert Linear(examples=None).sample(4).tolist() == [0, 1, 2, 3]
 

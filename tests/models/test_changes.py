@@ -26,6 +26,7 @@ from paribus.models import change as change_module
 from paribus.models import changes as package
 from paribus.models import checkpoint, last_layer
 from paribus.models.attention import CHANGED, PLAIN, attend
+from paribus.models.attention_part import AttentionPart
 from paribus.models.bert import Bert
 from paribus.models.change import Change, Rotary
 from paribus.models.changes.shared_key import SharedKey, SharedKeyPart
@@ -321,6 +322,60 @@ def test_a_choice_needs_a_name() -> None:
         build(compose(["model=pretrained", "model.name=x", "+model/change@model.changes.local=window"]).model)
 
 
+class OddPart(AttentionPart):
+    """Breaks what `AttentionPart` says, in one way."""
+
+    def __init__(self, how: str) -> None:
+        super().__init__()
+        self.how = how
+
+    def turn(self, query: Tensor, key: Tensor, place_Q: Tensor, place_K: Tensor) -> tuple[Tensor, Tensor]:
+        return (query[:, :1], key) if self.how == "heads" else (query, key)
+
+    def score(self, query: Tensor, key: Tensor, place_Q: Tensor, place_K: Tensor) -> Tensor | None:
+        score_BHQK = query @ key.transpose(2, 3)
+        return {"short": score_BHQK[..., :-1], "swapped": score_BHQK.transpose(1, 2)}.get(self.how)
+
+    def visible(self, place_Q: Tensor, place_K: Tensor) -> Tensor | None:
+        ahead_B1QK = place_K[:, None, None, :] - place_Q[:, None, :, None]
+        cases = {
+            "blind": ahead_B1QK > 600,
+            "right": ahead_B1QK > 0,
+            "float": ahead_B1QK.float(),
+            "others": ahead_B1QK != 0,
+        }
+        return cases.get(self.how)
+
+
+@dataclass(frozen=True)
+class Odd(Change):
+    how: str
+
+    def attention(self, shape: Bert, layer: int) -> AttentionPart:
+        return OddPart(self.how)
+
+
+@pytest.mark.parametrize(
+    ("how", "attention", "said"),
+    [
+        ("heads", "full", r"turn returns a query of shape \[2, 1, 5, 16\]"),
+        ("short", "full", r"score returns shape \[2, 2, 5, 4\]: give one that broadcasts to \[2, 2, 5, 5\]"),
+        ("swapped", "full", r"score returns shape \[2, 5, 2, 5\]"),
+        ("float", "full", r"visible returns torch\.float32: give torch\.bool"),
+        ("blind", "full", r"visible hides every key from the query at place 0 of a row that ends at 2"),
+        ("right", "full", r"visible hides every key from the query at place 2 of a row that ends at 2"),
+        ("others", "left", r"visible hides every key from the query at place 0"),
+    ],
+)
+def test_a_part_that_breaks_its_contract_is_named_before_training(how: str, attention: str, said: str) -> None:
+    with pytest.raises(UserError, match=rf"^model\.changes\.mine: {said}"):
+        changed({"mine": Odd(how)}, heads=2, hidden=32, attention=attention).build(VOCABULARY, 0)
+
+
+def test_a_token_may_be_hidden_from_itself() -> None:
+    changed({"mine": Odd("others")}).build(VOCABULARY, 0)
+
+
 def test_positions_are_those_that_a_change_sets(trust: Callable[..., None]) -> None:
     trust("toys_changes")
     model = plain(compose(["model/position=learned", "+model/change@model.changes.local=window"]).model)
@@ -332,6 +387,6 @@ def test_positions_are_those_that_a_change_sets(trust: Callable[..., None]) -> N
 def test_lora_does_not_skip_a_matrix_in_silence() -> None:
     encoder = changed({"scores": SharedKey()}).build_one(VOCABULARY, 0)
     with pytest.raises(UserError, match="matrices has query, but the layers of the model have only dense, key, value"):
-        Lora().shape(encoder, 0)
+        Lora().check_network(encoder)
     Lora(matrices=["key", "value"]).shape(encoder, 0)
     assert sum("lora_A" in name for name, _ in encoder.named_parameters()) == 6

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from torch import nn
 from toy_training import VOCABULARY, batch_of, network_of
 from toys import ReplacedTokens, WordVectors
 from toys_outside import Normed
@@ -34,6 +35,15 @@ def test_weights_outside_the_backbone_are_kept(tmp_path: Path) -> None:
     (tmp_path / SUMS).unlink()
     with pytest.raises(UserError, match=r"without network\.shift_D"):
         checkpoint.load(other, tmp_path)
+
+
+def test_a_head_of_another_shape_is_refused(tmp_path: Path) -> None:
+    network = network_of()
+    checkpoint.save(network, nn.ModuleDict({"extra": nn.Linear(3, 2)}), tmp_path)
+    with pytest.raises(
+        UserError, match=r"head on tokens whose extra\.weight is \[2, 3\], not \[2, 4\]: set objective="
+    ):
+        checkpoint.load_head(network, nn.ModuleDict({"extra": nn.Linear(4, 2)}), tmp_path)
 
 
 def test_a_weight_without_a_name_of_its_own_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from omegaconf import OmegaConf
 from torch import nn
 from toy_training import VOCABULARY, network_of
 
@@ -22,6 +24,7 @@ from paribus.optim.spec import parameter_groups
 from paribus.runs.identity import meaning
 from paribus.training.description import Run
 from paribus.training.learner import Pretraining
+from paribus.training.run import run
 
 PLAIN = """
 from dataclasses import dataclass
@@ -221,6 +224,17 @@ def test_muon_is_told_which_matrices_are_inside_layers() -> None:
         "intermediate.dense.weight",
         "output.dense.weight",
     }
+
+
+def test_muon_without_a_matrix_of_its_own_is_refused(arguments: list[str], trust: Callable[..., None]) -> None:
+    trust("toys_states")
+    cfg = compose([*arguments, "optimizer=muon"])
+    OmegaConf.set_struct(cfg, False)
+    cfg.model = OmegaConf.create({"_target_": "toys_states.Neighbors", "hidden": 24})
+    with pytest.raises(
+        UserError, match=r"optimizer \(Muon\) works layer by layer.*write Mixer\.depth_of, or set optimizer="
+    ):
+        run(cfg)
 
 
 def test_bad_betas_are_named() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,11 @@ import pytest
 import torch
 from omegaconf import OmegaConf
 from stories import story
+from toys_states import Mixer, Neighbors
 
 from paribus.core.config import compose
 from paribus.core.errors import UserError
-from paribus.models.network import find_real
+from paribus.models.network import Batch, Network, Outputs, find_real
 from paribus.training import probing
 from paribus.training.checks import check_finetuning
 from paribus.training.description import Run
@@ -146,6 +148,47 @@ def test_a_network_of_ones_own_is_probed_at_all_layers(given: list[str], trust: 
     assert set(found["task_runs"][0]["metrics"]) == {"accuracy_l0", "accuracy_l3"}
     assert found["metrics"]["sst2/accuracy_l0"] > 0.9, "the mean of the words tells dull from bright"
     assert len(list(Path(cfg.paths.runs).rglob("states/*.npy"))) == 4
+
+
+@dataclass(frozen=True)
+class Layerless(Neighbors):
+    """Gives other states than those of its layers."""
+
+    how: str = "none"
+
+    def build(self, vocabulary: Any, seed: int) -> Network:
+        return LayerlessNetwork(self, vocabulary)
+
+
+class LayerlessNetwork(Mixer):
+    spec: Layerless
+
+    def forward(self, batch: Batch, state: Any = None) -> Outputs:
+        outputs = super().forward(batch, state)
+        assert outputs.layers is not None
+        first, *rest = outputs.layers
+        cases = {"none": None, "few": (first,), "short": (first[:, :-1], *rest)}
+        return outputs._replace(layers=cases[self.spec.how])
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ("none", r"returns none as Outputs\.layers, not 3 of shape \[1, \d+, 24\]"),
+        ("few", r"returns 1 states of shape \[1, \d+, 24\] as Outputs\.layers, not 3"),
+        ("short", r"returns 3 states of shape \[1, \d+, 24\] as Outputs\.layers, not 3"),
+    ],
+)
+def test_other_states_than_those_of_the_layers_are_refused_before_training(
+    how: str, said: str, given: list[str], trust: Callable[..., None]
+) -> None:
+    trust(__name__)
+    cfg = compose(given)
+    OmegaConf.set_struct(cfg, False)
+    cfg.model = OmegaConf.create({"_target_": f"{__name__}.Layerless", "hidden": 24, "how": how})
+    with pytest.raises(UserError, match=f"LayerlessNetwork {said}.*let LayerlessNetwork.forward return"):
+        run(cfg)
+    assert not list(Path(cfg.paths.runs).rglob("metrics.jsonl"))
 
 
 def test_a_weighted_head_records_its_mix(given: list[str]) -> None:

@@ -66,6 +66,14 @@ class Adapters(Method):
             cause = f"finetune.method.depth={list(self.depth)} holds none of the model's {layers} layers"
             raise UserError(cause, "give a wider part, such as [0.5, 1]")
 
+    def check_network(self, encoder: Network) -> None:
+        kind, places = type(encoder).__name__, {place for place, _ in encoder.sublayers()}
+        if absent := sorted(set(self.after) - places):
+            cause = f"finetune.method.after has {absent[0]}, but sublayers of {kind} names {sorted(places) or 'none'}"
+            mend = f"choose from {', '.join(sorted(places))}, or " if places else ""
+            raise UserError(cause, f"{mend}write {kind}.sublayers, or set finetune/method=full")
+        encoder.require_depths("finetune/method=adapters", "set finetune/method=full")
+
     def covers(self, layer: int, layers: int) -> bool:
         """Whether a layer (0: the lowest) of this many has adapters: its middle lies in `depth`."""
         return self.depth[0] <= (layer + 0.5) / layers <= self.depth[1]

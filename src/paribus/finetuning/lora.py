@@ -48,6 +48,17 @@ class Lora(Method):
     def check(self, layers: int) -> None:
         self.require()
 
+    def check_network(self, encoder: Network) -> None:
+        there = {kind for kind, _ in encoder.matrices()} & set(MATRICES)
+        if not there:
+            kind = type(encoder).__name__
+            cause = f"finetune/method=lora updates matrices of layers, but matrices of {kind} names none"
+            raise UserError(cause, f"write {kind}.matrices, or set finetune/method=full")
+        if absent := sorted(set(self.matrices) - there):
+            named = ", ".join(sorted(there))
+            cause = f"finetune.method.matrices has {absent[0]}, but the layers of the model have only {named}"
+            raise UserError(cause, f"choose from {named}")
+
     def shape(self, encoder: Network, seed: int) -> None:
         self.require()
         import torch
@@ -55,13 +66,8 @@ class Lora(Method):
 
         from paribus.models.network import named_generator
 
-        matrices = list(encoder.matrices())
-        if absent := sorted(set(self.matrices) - {kind for kind, _ in matrices}):
-            there = ", ".join(sorted({kind for kind, _ in matrices} & set(MATRICES)))
-            cause = f"finetune.method.matrices has {absent[0]}, but the layers of the model have only {there}"
-            raise UserError(cause, f"choose from {there}")
         encoder.requires_grad_(False)
-        chosen = [name for kind, name in matrices if kind in self.matrices]
+        chosen = [name for kind, name in encoder.matrices() if kind in self.matrices]
         config = LoraConfig(r=self.rank, lora_alpha=self.alpha, lora_dropout=self.dropout, target_modules=chosen)
         inject_adapter_in_model(config, encoder.backbone)
         encoder.restore_sharing()

@@ -29,6 +29,9 @@ class Method:
     def check(self, layers: int) -> None:
         """Raise UserError if the method needs layers that an encoder of this depth does not have."""
 
+    def check_network(self, encoder: Network) -> None:
+        """Raise UserError if the method would do nothing because the encoder does not say what is in its layers."""
+
     def shape(self, encoder: Network, seed: int) -> None:
         """Insert modules and freeze parameters, before the optimizer is built. New weights follow (seed, name)."""
 
@@ -94,6 +97,9 @@ class TopKLayers(Method):
                 f"set finetune.method.k to {layers} or less",
             )
 
+    def check_network(self, encoder: Network) -> None:
+        encoder.require_depths(f"finetune.method ({type(self).__name__})", "set finetune/method=full")
+
     def shape(self, encoder: Network, seed: int) -> None:
         for name, parameter in encoder.named_parameters():
             parameter.requires_grad_(encoder.depth_of(name) > encoder.depth - self.k)
@@ -122,6 +128,9 @@ class LayerwiseDecay(Method):
             raise UserError(
                 f"finetune.method.embeddings={self.embeddings} is unknown", f"use {' or '.join(EMBEDDINGS)}"
             )
+
+    def check_network(self, encoder: Network) -> None:
+        encoder.require_depths(f"finetune.method ({type(self).__name__})", "set finetune/method=full")
 
     def rate(self, encoder: Network, name: str) -> float:
         if self.embeddings == "full" and encoder.depth_of(name) == 0:
@@ -168,6 +177,9 @@ class GradualUnfreezing(Method):
         if self.schedule not in SCHEDULES:
             raise UserError(f"finetune.method.schedule={self.schedule} is unknown", f"use {' or '.join(SCHEDULES)}")
 
+    def check_network(self, encoder: Network) -> None:
+        encoder.require_depths(f"finetune.method ({type(self).__name__})", "set finetune/method=full")
+
     def rate(self, encoder: Network, name: str) -> float:
         return _decayed(self.decay, self.top_gap, encoder, name)
 
@@ -208,6 +220,9 @@ class ChainThaw(Method):
 
     def __post_init__(self) -> None:
         _check_spread(self.spread)
+
+    def check_network(self, encoder: Network) -> None:
+        encoder.require_depths(f"finetune.method ({type(self).__name__})", "set finetune/method=full")
 
     def stage(self, layers: int, done: float) -> int:
         """What moves once the share `done` is over: HEAD, a depth (0: embeddings, i + 1: layer i), layers + 1: all."""

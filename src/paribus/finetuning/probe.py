@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
 
-from paribus.core.errors import UserError
 from paribus.core.noise import Noise
 from paribus.core.settings import within
+from paribus.models.heads.layer_numbers import ALL, number_layers
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -26,31 +26,26 @@ if TYPE_CHECKING:
 
 PENALTY: Final = 0.1  # times the sum of squared weights, beside the mean cross-entropy
 ITERATIONS: Final = 100  # of L-BFGS, at most
-ALL: Final = "all"
 SMALLEST: Final = 1e-6  # of a standard deviation that states are divided by
 
 
 @dataclass(frozen=True)
 class Probe(ABC):
-    """Reads the states after the layers `layers` (0: the embeddings, -1: the last), each by itself; `all`: every one.
+    """Reads the states after the layers `layers` (see `number_layers`), each by itself.
 
     `examples`: the most training words or texts that are read, evenly spaced; None: all. `control`: a second probe of
     each layer learns random labels, as `draw_control` makes them.
     """
 
-    layers: str | Sequence[int] = field(default=ALL, metadata=within(-1000, 1000))
-    examples: int | None = field(default=50_000, metadata=within(1, 10**12))
+    layers: int | str | Sequence[int] = field(default=ALL, metadata=within(-1000, 1000))
+    examples: int | None = field(default=50_000, metadata=within(2, 10**12))
     control: bool = True
 
     def choose(self, depth: int) -> list[int]:
-        """The layers, as numbers from 0 to `depth`, sorted. Raises UserError for one that the network lacks."""
-        if self.layers == ALL:
-            return list(range(depth + 1))
-        if isinstance(self.layers, str) or not self.layers or any(not -depth <= one <= depth for one in self.layers):
-            shown = self.layers if isinstance(self.layers, str) else list(self.layers)
-            mend = f"give all, or numbers from 0 (embeddings) to {depth}, or -1 (the last) to -{depth}"
-            raise UserError(f"finetune.probe.layers={shown} does not fit a model of {depth} layers", mend)
-        return sorted({one % (depth + 1) for one in self.layers})
+        """The layers, as numbers from 0 to `depth`, sorted. Raises UserError for one that the network lacks or that is
+        named twice.
+        """
+        return sorted(number_layers(self.layers, depth, "finetune.probe.layers"))
 
     def sample(self, size: int) -> Array:
         """int64: which of so many training items are read."""

@@ -6,8 +6,8 @@ and it has no kernel for a learned bias. The plain form costs memory for [B, H, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import torch
 from torch import Tensor
@@ -16,10 +16,14 @@ from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
+from paribus.core.errors import UserError
+
 if TYPE_CHECKING:
     from paribus.models.attention_part import AttentionPart
 
 PLAIN, CHANGED = "paribus_plain", "paribus_changed_sdpa"
+CHECKED = 512  # places of a row at which it is checked who sees whom
+SHORTEST = 3  # tokens of a row: [CLS], one of text, [SEP]
 
 
 def kernel(changed: bool = False) -> str:
@@ -82,6 +86,61 @@ def apply_parts(
         mask = shown if mask is None else mask & shown
     bias = sum(added[1:], start=added[0]) if added else None
     return Changed(query, key, mask, bias, bool(added or visible), place_BQ, place_1K)
+
+
+def check_parts(parts: Mapping[str, AttentionPart], query_shape: tuple[int, int], attention: str, places: int) -> None:
+    """Ask the parts of a layer, by the names of their changes, about a short row, before anything is trained.
+
+    Args:
+        query_shape: heads, and the width of each.
+        attention: which tokens a token attends to: full, left or right.
+        places: of the longest row.
+
+    Raises UserError for what does not have the shape or type that `AttentionPart` says, and if a query sees no key.
+    """
+    length, rows = query_shape[0] + 3, 2  # another number than that of the heads, so that swapped axes do not fit
+    query = key = torch.zeros(rows, query_shape[0], length, query_shape[1])
+    place_1K, scores = torch.arange(length)[None], (rows, query_shape[0], length, length)
+    for name, part in parts.items():
+        query, key = part.turn(query, key, place_1K, place_1K)
+        for what, state in (("query", query), ("key", key)):
+            if state.shape[:3] != scores[:3]:
+                _refuse(
+                    name, f"turn returns a {what} of shape {list(state.shape)}", f"give {list(scores[:3])} and a width"
+                )
+    for name, part in parts.items():
+        score, shown = part.score(query, key, place_1K, place_1K), part.visible(place_1K, place_1K)
+        for what, given in (("score", score), ("visible", shown)):
+            if given is not None and not _broadcasts(given.shape, scores):
+                mend = f"give one that broadcasts to {list(scores)}: rows, heads, queries, keys"
+                _refuse(name, f"{what} returns shape {list(given.shape)}", mend)
+        if shown is not None and shown.dtype != torch.bool:
+            _refuse(name, f"visible returns {shown.dtype}", "give torch.bool, true where a query sees a key")
+
+    place_1K = torch.arange(min(places, CHECKED))[None]
+    size = place_1K.shape[1]
+    sees_QK = torch.ones(size, size, dtype=torch.bool)
+    sees_QK = sees_QK.tril() if attention == "left" else sees_QK.triu() if attention == "right" else sees_QK
+    hiding = {name: shown for name, part in parts.items() if (shown := part.visible(place_1K, place_1K)) is not None}
+    for name, shown in hiding.items():
+        sees = shown & sees_QK
+        # A row may end at any place from SHORTEST on: its last token must see itself or one before
+        first = torch.where(sees.any(-1), sees.int().argmax(-1), size)
+        ends = torch.arange(size).clamp_min(min(SHORTEST, size) - 1)
+        if (blind := first > ends).any():
+            at = int(blind.nonzero()[0, -1])
+            cause = f"visible hides every key from the query at place {at} of a row that ends at {int(ends[at])}"
+            _refuse(name, cause, "let each token see at least itself")
+        sees_QK = sees
+
+
+def _broadcasts(shape: Sequence[int], wanted: tuple[int, ...]) -> bool:
+    at_end = wanted[len(wanted) - len(shape) :]
+    return len(shape) <= len(wanted) and all(size in (1, most) for size, most in zip(shape, at_end, strict=True))
+
+
+def _refuse(name: str, cause: str, mend: str) -> NoReturn:
+    raise UserError(f"model.changes.{name}: {cause}", mend)
 
 
 class _Plain(torch.autograd.Function):

@@ -42,7 +42,11 @@ class AttentionPart(nn.Module):
         return None
 
     def visible(self, place_Q: Tensor, place_K: Tensor) -> Tensor | None:
-        """bool [B or 1, H or 1, Q, K]: which keys a query may see, besides padding; None for all."""
+        """bool [B or 1, H or 1, Q, K]: which keys a query may see, besides padding; None for all.
+
+        In every row that ends at its place, a query must see itself or a key before it: a query that sees nothing would
+        read all keys alike. An encoder whose parts together hide more is refused when it is built.
+        """
         return None
 
     def share(self, score_BHQK: Tensor) -> Tensor:

@@ -123,7 +123,10 @@ def load_foreign(network: Network, folder: Path) -> None:
 
 
 def load_head(network: Network, head: nn.Module, folder: Path) -> bool:
-    """Fill the head on tokens with a checkpoint's weights; return False, and leave it as it is, if there are none."""
+    """Fill the head on tokens with a checkpoint's weights; return False, and leave it as it is, if there are none.
+
+    Raises UserError for those of a head of another shape.
+    """
     names = _name_weights(head, network.head_parts, "head.")
     with safe_open(folder / WEIGHTS, framework="pt") as file:
         # {name in today's `transformers`: name in the file}
@@ -133,7 +136,13 @@ def load_head(network: Network, head: nn.Module, folder: Path) -> bool:
         }
         if not names or not set(names.values()) <= theirs.keys():
             return False
-        head.load_state_dict({ours: file.get_tensor(theirs[name]).float() for ours, name in names.items()})
+        weights = {ours: file.get_tensor(theirs[name]).float() for ours, name in names.items()}
+    for name, weight in head.state_dict().items():
+        if weights[name].shape != weight.shape:
+            found, wanted = list(weights[name].shape), list(weight.shape)
+            cause = f"{folder / WEIGHTS} has a head on tokens whose {name} is {found}, not {wanted}"
+            raise UserError(cause, "set objective= to the one that the checkpoint was trained with")
+    head.load_state_dict(weights)
     return True
 
 

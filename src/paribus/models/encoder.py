@@ -19,7 +19,7 @@ from transformers import (
 )
 
 from paribus.core.errors import UserError
-from paribus.models.attention import kernel
+from paribus.models.attention import check_parts, kernel
 from paribus.models.encoder_names import ALBERT, layout_of, tensor_names
 from paribus.models.generation import RowWriter
 from paribus.models.last_layer import ReadPositions, allow_positions, computing_only, find_positions
@@ -188,8 +188,8 @@ class Encoder(Network):
     def _add_parts(self) -> None:
         """Give the attention of every layer what changes do in it, as its module `parts`.
 
-        Raises UserError for names that torch uses itself, for two parts in place of the softmax, and for parts that
-        differ between layers that share their attention.
+        Raises UserError for names that torch uses itself, for two parts in place of the softmax, for parts that differ
+        between layers that share their attention, and for what `check_parts` refuses.
         """
         layers = self.backbone.encoder.layer
         once: dict[str, AttentionPart | None] = {}  # parts that all layers have
@@ -210,6 +210,9 @@ class Encoder(Network):
             if found:
                 in_order = sorted(found.items(), key=lambda part: part[1].turn_order)
                 layer.attention.self.parts = nn.ModuleDict(dict(in_order))
+                sizes, places = (self.spec.heads, self.spec.hidden // self.spec.heads), self.spec.positions
+                with torch.no_grad():
+                    check_parts(dict(in_order), sizes, self.spec.attention, places)
             first = self.spec.first_of_group(number)
             if self.spec.sharing in ("all", "attention") and _settings(layers[first]) != _settings(layer):
                 cause = f"model.changes differ between layers {first} and {number}, which share their attention"

@@ -109,18 +109,32 @@ class Network(nn.Module, ABC):
     def states(self, batch: Batch) -> list[Tensor]:
         """The states [B, L, D] of a batch after the embeddings and after each layer: `depth` + 1 of them.
 
-        Raises UserError if the network does not give the states of single layers.
+        Raises UserError if the network does not give the states of single layers, or others than these.
         """
         self.require_layers("set finetune/head/layers=last")
-        layers = self({**batch, "layers": True}).layers
-        assert layers is not None
-        assert len(layers) == self.depth + 1
+        layers: tuple[Tensor, ...] = self({**batch, "layers": True}).layers or ()
+        wanted = (*batch["ids_BL"].shape, self.width)
+        shapes = [tuple(layer.shape) for layer in layers]
+        if shapes != [wanted] * (self.depth + 1):
+            odd = next((shape for shape in shapes if shape != wanted), wanted)
+            kind, found = type(self).__name__, f"{len(layers)} states of shape {list(odd)}" if layers else "none"
+            cause = f"{kind} returns {found} as Outputs.layers, not {self.depth + 1} of shape {list(wanted)}"
+            raise UserError(cause, f"let {kind}.forward return those after the embeddings and after each layer")
         return list(layers)
 
     def require_layers(self, mend: str) -> None:
         """Raise UserError, with what to type, if the network does not give the states of single layers."""
         if not self.gives_layers:
             raise UserError(f"{type(self).__name__} does not give the states of single layers", mend)
+
+    def require_depths(self, setting: str, mend: str) -> None:
+        """Raise UserError, with what to type, if `depth_of` says of no parameter that it is inside a layer, so that
+        this setting would do nothing.
+        """
+        if not any(self.depth_of(name) > 0 for name, _ in self.named_parameters()):
+            kind = type(self).__name__
+            cause = f"{setting} works layer by layer, but depth_of of {kind} puts no parameter into a layer"
+            raise UserError(cause, f"write {kind}.depth_of, or {mend}")
 
     def writer(self, batch: Batch, most: int) -> Callable[[Tensor | None], Tensor]:
         """Returns one decoding step: from the last token [B] of each row (None in the first step) to the states [B, D].
@@ -140,12 +154,16 @@ class Network(nn.Module, ABC):
     def depth_of(self, parameter: str) -> int:
         """0 for embeddings, i + 1 for layer i of a stack, counted from below, `depth` for what follows the last one.
 
-        Weights that layers share count for the lowest of these layers.
+        Weights that layers share count for the lowest of these layers. Methods of fine-tuning that treat layers
+        differently, `trainer.layer_decay`, `finetune.transfer_layers` and `optimizer=muon` ask it.
         """
         return 0
 
     def sublayers(self) -> Iterator[tuple[str, Any]]:
-        """("attention" or "ffn", a module whose `dropout` is the last before the residual sum), bottom to top."""
+        """("attention" or "ffn", a module whose `dropout` is the last before the residual sum), bottom to top.
+
+        Adapters are put behind that dropout.
+        """
         return iter(())
 
     def norms(self) -> Iterator[nn.Module]:
@@ -153,7 +171,10 @@ class Network(nn.Module, ABC):
         return (module for module in self.modules() if isinstance(module, nn.LayerNorm | nn.RMSNorm))
 
     def matrices(self) -> Iterator[tuple[str, str]]:
-        """("query", "key", "value" or "dense", its name in the backbone) of the layers; shared ones once."""
+        """("query", "key", "value" or "dense", its name in the backbone) of the layers; shared ones once.
+
+        LoRA updates these linear layers.
+        """
         return iter(())
 
     def restore_sharing(self) -> None:

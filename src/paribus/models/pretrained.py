@@ -183,10 +183,19 @@ class Pretrained(ModelSpec):
         return self.shape.build(vocabulary, seed)
 
     def fill(self, network: Network, head: nn.Module) -> bool:
-        """Give the head on tokens the checkpoint's weights if it has them all."""
+        """Give the head on tokens the checkpoint's weights if it has them all.
+
+        Raises UserError, with the class of the objective that trained it, for a head of another shape.
+        """
         from paribus.models import checkpoint
 
-        return not self.fresh and checkpoint.load_head(network, head, self.folder)
+        try:
+            return not self.fresh and checkpoint.load_head(network, head, self.folder)
+        except UserError as error:
+            if (objective := _build_from_run(self.folder, "objective")) is None:
+                raise
+            kind = type(objective)
+            raise UserError(f"{error}, which is of class {kind.__module__}.{kind.__qualname__}") from error
 
     def fill_pairs(self, network: Network, head: nn.Module, pairs: str | None) -> bool:
         """Give the head on pairs the checkpoint's pooler, and its classifier if that was trained on such pairs."""

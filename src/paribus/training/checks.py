@@ -12,6 +12,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -32,6 +33,7 @@ from paribus.training.description import Run
 from paribus.training.finetuner import read_with
 from paribus.training.profile import ResolvedProfile
 from paribus.training.replay import ROWS, TASK, read_text
+from paribus.training.steps import task_batch
 from paribus.training.streams import check_examples, check_fits
 
 if TYPE_CHECKING:
@@ -180,7 +182,7 @@ def check_probe(run: Run) -> None:
         plain = Classifier(pooling=head.pooling, windows=head.windows, dropout=head.dropout)
         if head != plain or isinstance(head.pooling, TextCNN):
             cause = "finetune/probe replaces the head, but finetune/head is set"
-            raise UserError(cause, "set finetune/head=classifier finetune/head/layers=last finetune/head/pooling=cls")
+            raise UserError(cause, "set finetune/head=classifier finetune/head/layers=last finetune/head/pooling=own")
         if not task_type.probed:
             cause = f"tasks.{name} cannot be probed: its answers are not classes, values or tags of an encoder"
             raise UserError(cause, "leave the task out, or set finetune/probe=none")
@@ -257,6 +259,7 @@ def check_stage(stage: Stage) -> None:
     """A stage whose network is built. Only the last stage of a run is fine-tuned."""
     run = stage.run
     check_kept(stage)
+    check_depths(stage)
     if not run.stage:
         # a stage of the run trains a pooler, or the model came with one, or came without any weights
         paired = [one for one in run.chain if one.objective.needed_pairs]
@@ -265,7 +268,8 @@ def check_stage(stage: Stage) -> None:
         check_tasks(run, stage.encoder.depth, pooler, stage.data.tokenizer)
         check_speakers(run, stage.objective.token_head)
         check_replay(run, stage.objective.token_head)
-        check_layers(run, stage.encoder)
+        check_method(run, stage.encoder)
+        check_layers(run, stage)
         check_heads(run, stage.encoder)
         check_transfer(run, stage.encoder)
     names = [name for evaluation in stage.evaluations for name in evaluation.metrics]
@@ -276,6 +280,17 @@ def check_stage(stage: Stage) -> None:
         singles = ", ".join(name for evaluation in stage.further for name in evaluation.metrics)
         cause = f"members={run.members}, but only a single model can be asked for {singles}"
         raise UserError(cause, "set evaluation.probe_examples=0 objective=mlm, or members=1")
+
+
+def check_depths(stage: Stage) -> None:
+    """Settings of pre-training that treat layers differently, for networks that do not say what is in them."""
+    run = stage.run
+    if run.trainer.layer_decay < 1.0:
+        stage.encoder.require_depths("trainer.layer_decay", "set trainer.layer_decay=1")
+    if run.optimizer.asks_layers:
+        for network in (stage.encoder, *stage.objective.modules()):
+            if isinstance(network, Network):
+                network.require_depths(f"optimizer ({type(run.optimizer).__name__})", "set optimizer=adamw")
 
 
 def check_kept(stage: Stage) -> None:
@@ -369,9 +384,21 @@ def check_replay(run: Run, head: TokenHead | None) -> None:
         read_text(run, name)
 
 
-def check_layers(run: Run, encoder: Network) -> None:
-    """Heads and probes on layers of a network that does not give their states, or does not have them."""
-    network = read_with(run, encoder)
+def check_method(run: Run, encoder: Network) -> None:
+    """A method or an optimizer of fine-tuning that would do nothing, since the network does not say what its layers
+    hold.
+    """
+    if run.tuned_tasks and not run.finetune.probe:
+        network, optimizer = read_with(run, encoder), run.finetune.optimizer
+        run.finetune.method.check_network(network)
+        if optimizer.asks_layers:
+            setting = f"finetune.optimizer ({type(optimizer).__name__})"
+            network.require_depths(setting, "set optimizer@finetune.optimizer=adamw")
+
+
+def check_layers(run: Run, stage: Stage) -> None:
+    """Heads and probes on layers of a network that does not give their states, gives others, or does not have them."""
+    network = read_with(run, stage.encoder)
     if run.finetune.probe:
         run.finetune.probe.choose(network.depth)
         network.require_layers("set finetune/probe=none")
@@ -379,6 +406,18 @@ def check_layers(run: Run, encoder: Network) -> None:
         network.require_layers("set finetune.method.cached=false")
     elif any(isinstance(run.finetune.of(name).head.layers, Layers) for name in run.tuned_tasks):
         network.require_layers("set finetune/head/layers=last")
+    else:
+        return
+    name = next((name for name in run.tuned_tasks if run.task_type(name).trained), None)
+    if name is None:
+        return
+    tokenizer, examples = stage.data.tokenizer, run.tasks[name].examples(run.cache)["train"][:1]
+    rows = run.task_type(name).encode(examples, tokenizer, tokenizer.vocabulary, run.finetune.of(name))
+    training = network.training
+    network.eval()
+    with torch.no_grad():  # in inference mode, tables that a network makes once could not be trained with
+        network.states(task_batch(rows, np.arange(1)))
+    network.train(training)
 
 
 def check_heads(run: Run, encoder: Network) -> None:
@@ -402,6 +441,7 @@ def check_transfer(run: Run, encoder: Network) -> None:
     if not 0 <= kept <= depth:
         cause = f"finetune.transfer_layers={kept}, but the model has {depth} layers"
         raise UserError(cause, f"give 0 (the embeddings alone) to {depth}, or null for all")
+    encoder.require_depths("finetune.transfer_layers", "set finetune.transfer_layers=null")
     if kept < depth and not any(encoder.depth_of(name) > kept for name, _ in encoder.named_parameters()):
         raise UserError(f"finetune.transfer_layers={kept}, but the layers share weights", "set model.sharing=none")
 

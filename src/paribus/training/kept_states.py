@@ -122,7 +122,8 @@ class KeptNetwork(Network):
     def __init__(self, network: Network, layers: Sequence[int]) -> None:
         super().__init__(network.spec, network.vocabulary, network.width, network.depth)
         self.network, self.layers = network, tuple(layers)
-        self.norm_eps = network.norm_eps
+        self.norm_eps, self.head_activation = network.norm_eps, network.head_activation
+        self.head_unbiased = network.head_unbiased
 
     @property
     def table_VD(self) -> nn.Parameter:

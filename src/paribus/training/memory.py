@@ -103,11 +103,10 @@ def change_tensors(state: State, change: Callable[[Tensor], Tensor], classes: It
     if type(state) in (list, tuple):
         return type(state)(change_tensors(value, change, classes) for value in state)
     name = type(state).__name__
-    raise UserError(
-        f"a state of class {name} cannot be carried to the next step",
-        f"define it in the module of the network, or set state_classes = ({name},) there, if it is a NamedTuple or a "
-        "dataclass; otherwise use tensors in dicts, lists or tuples",
-    )
+    mend = "use tensors in dicts, lists or tuples"
+    if _is_record(type(state)):
+        mend = f"define {name} in the module of the network, or set state_classes = ({name},) in the network"
+    raise UserError(f"a state of class {name} cannot be carried to the next step", mend)
 
 
 def fields_of(state: Any) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from paribus.core.errors import UserError
 from paribus.finetuning.probe import SMALLEST, Probe, draw_control
 from paribus.models.heads.choices import FirstToken, Pooled
 from paribus.models.heads.wrappers import pool
@@ -40,6 +41,8 @@ def probe_once(base: Base, work: TaskWork, seed: int, setup: Setup) -> dict[str,
     if classes and probe.control:
         random = draw_control({split: each.kinds for split, each in items.items()}, labels["train"], drawn)
     read_M = probe.sample(len(labels["train"]))
+    if len(read_M) < 2:
+        raise UserError(f"tasks.{work.name} has a single training item, from which no probe learns", "give it more")
     metrics: dict[str, float] = {}
     for place, layer in enumerate(probe.choose(base.encoder.depth)):
         arrays = {split: np.array(each[place]) for split, each in states.items()}

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from paribus.core.errors import UserError
 from paribus.core.settings import within
+from paribus.models.heads.layer_numbers import number_layers
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -51,13 +52,13 @@ class LastLayer:
 
 @dataclass(frozen=True)
 class Layers(LastLayer):
-    """The states after the layers `read` (0: the embeddings, -1: the last layer), side by side (`concat`), averaged,
-    reduced to their largest values, or summed with learned weights.   Sun et al. (arXiv 1905.05583), section 5.3.2
+    """The states after the layers `read` (see `number_layers`), side by side (`concat`), averaged, reduced to their
+    largest values, or summed with learned weights.   Sun et al. (arXiv 1905.05583), section 5.3.2
 
     `penalty` times the sum of the squared weights is added to the loss (ELMo's lambda).
     """
 
-    read: Sequence[int] = field(metadata=within(-1000, 1000))
+    read: int | str | Sequence[int] = field(metadata=within(-1000, 1000))
     combine: str = "concat"
     penalty: float = field(default=0.0, metadata=within(0, 10**6))
     unset_values: ClassVar[Mapping[str, Any]] = {"penalty": 0.0}
@@ -70,23 +71,26 @@ class Layers(LastLayer):
             raise UserError(cause, "set finetune/head/layers=weighted, or leave the penalty at 0")
 
     def check(self, depth: int) -> None:
-        if not self.read or not all(-depth <= layer <= depth for layer in self.read):
+        if len(self._number(depth)) == 1 and self.combine == "weighted":
+            cause = "finetune/head/layers=weighted learns the weight of one layer, which changes nothing"
             raise UserError(
-                f"finetune.head.layers.read={list(self.read)} does not fit a model of {depth} layers",
-                f"give numbers from 0 (embeddings) to {depth}, or -1 (the last) to -{depth}",
+                cause, "give several, such as finetune.head.layers.read=all, or set finetune/head/layers=last"
             )
 
     def find(self, depth: int) -> list[int]:
-        return sorted({layer % (depth + 1) for layer in self.read})
+        return sorted(self._number(depth))
+
+    def _number(self, depth: int) -> list[int]:
+        return number_layers(self.read, depth, "finetune.head.layers.read")
 
     def width(self, network: Network) -> int:
-        return network.width * (len(self.read) if self.combine == "concat" else 1)
+        return network.width * (len(self._number(network.depth)) if self.combine == "concat" else 1)
 
     def wrap(self, head: Head, network: Network) -> Head:
         from paribus.models.heads.wrappers import OnLayers
 
         network.require_layers("set finetune/head/layers=last")
-        return OnLayers([layer % (network.depth + 1) for layer in self.read], self.combine, self.penalty, head)
+        return OnLayers(self._number(network.depth), self.combine, self.penalty, head)
 
 
 @dataclass(frozen=True)
@@ -311,7 +315,7 @@ class Classifier(TaskHead):
         if self.pretrained_pooler and (isinstance(self.layers, Layers) or not self.pooling.reads_first):
             raise UserError(
                 "finetune.head.pooler=pretrained reads [CLS] of the last layer",
-                "set finetune/head/layers=last finetune/head/pooling=cls",
+                "set finetune/head/layers=last finetune/head/pooling=own",
             )
 
     @property
