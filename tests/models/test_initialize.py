@@ -77,7 +77,7 @@ def weights_of(name: str) -> nn.Module:
         "mlm": lambda: MaskedLMHead(network),
         "sbo": lambda: SpanBoundaryHead(network, 4, 8),
         "crf": lambda: CRFHead(16, 3, 0.0),
-        "weighted": lambda: OnLayers(network, (1, 2), "weighted", ClassificationHead(16, 2, 0.0)),
+        "weighted": lambda: OnLayers((1, 2), "weighted", 0.0, ClassificationHead(16, 2, 0.0)),
         "bilstm": lambda: BiLSTM().for_rows(network, RowAnswer(3, Loss()), 7),
         "san": lambda: StochasticAnswer().for_rows(network, RowAnswer(3, Loss()), 7),
     }

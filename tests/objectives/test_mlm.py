@@ -20,6 +20,7 @@ from paribus.models.network import Outputs, as_batch, initialize
 from paribus.objectives.mlm import MaskedLM, MaskedLMWithNSP, MaskedLMWithSOP
 from paribus.objectives.objective import Objective
 from paribus.optim.lr_schedule import Schedule
+from paribus.optim.spec import OptimizerSpec
 from paribus.training.learner import Pretraining
 from paribus.training.profile import ResolvedProfile
 from paribus.training.trainer import trainer
@@ -169,12 +170,12 @@ def test_arms_with_and_without_pairs_start_alike() -> None:
     assert all(torch.equal(a, b) for a, b in both)
 
 
-class Descent:
+class Descent(OptimizerSpec):
     """Plain gradient descent: unlike Adam it does not blow rounding errors of vanishing gradients up to a full step."""
 
     lr = 0.5
 
-    def build(self, named: Any) -> torch.optim.Optimizer:
+    def build(self, named: Any, rates: Any = None) -> torch.optim.Optimizer:
         return torch.optim.SGD([parameter for _, parameter in named], lr=self.lr)
 
 
