@@ -80,6 +80,16 @@ def test_the_settings_of_every_task_have_types() -> None:
         Run.of(compose(["scale=test", "logger=none", "task=sst2", "tasks.sst2.max_train=x"]))
 
 
+def test_a_text_that_reads_as_a_number_needs_quotes() -> None:
+    given = ["scale=test", "logger=none", "finetune/head/pooling=mean"]
+    with pytest.raises(
+        UserError, match=r"kind=nan has the wrong type: .* 'finetune\.head\.pooling\.kind=\"nan\"' for this"
+    ):
+        Run.of(compose([*given, "finetune.head.pooling.kind=nan"]))
+    with pytest.raises(UserError, match=r"pooling\.kind=nan is unknown"):
+        Run.of(compose([*given, 'finetune.head.pooling.kind="nan"']))
+
+
 def test_every_default_is_in_bounds() -> None:
     for scale in ("test", "smoke", "cpu", "gpu", "paper"):
         for family in ("bert", "t5"):

@@ -146,8 +146,8 @@ def _check_type(key: str, value: object, annotation: str) -> None:
         wanted = " or ".join(_TYPES[part][1] for part in allowed)
         wanted = wanted.replace("a text", "a path") if key.endswith(".path") else wanted
         shown = "null" if value is None else str(value)[:60]
-        if "str" in allowed and not isinstance(value, str):  # YAML reads nan, 1e3 and null otherwise
-            wanted += f", in quotes if it is '{shown}'"
+        if "str" in allowed:  # nan, 1e3 and true are texts only in quotes
+            wanted += f", or '{key}=\"{shown}\"' for this text"
         raise UserError(f"{key}={shown} has the wrong type", f"give {wanted}")
 
 
