@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
@@ -14,7 +16,8 @@ from paribus.core.config_names import choices
 from paribus.data.tokens.vocabulary import Vocabulary
 from paribus.objectives.mlm import MaskedLM
 
-VOCABULARY = Vocabulary(size=40, pad=0, unk=1, cls=2, sep=3, mask=4, specials=(0, 1, 2, 3, 4))
+COUNTED: Any = SimpleNamespace(count_V=np.arange(40))
+VOCABULARY = Vocabulary(size=40, pad=0, unk=1, cls=2, sep=3, mask=4, specials=(0, 1, 2, 3, 4), entries=COUNTED)
 CHOICES = [
     *(f"+model/change@model.changes.part={name}" for name in choices("model/change")),
     *(f"model/position={name}" for name in choices("model/position")),

@@ -10,12 +10,13 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 from toys_changes import Alternating, Buckets, MeanOfRow, NormedHeads, Relative, Squares
-from transformers import AutoConfig
+from transformers import AutoConfig, AutoModelForMaskedLM
 from transformers.models.bert.modeling_bert import BertLayer
 from transformers.models.qwen3.modeling_qwen3 import Qwen3RMSNorm
 
@@ -30,20 +31,24 @@ from paribus.models import checkpoint, last_layer
 from paribus.models.attention import CHANGED, PLAIN, attend
 from paribus.models.bert import Bert
 from paribus.models.change import Change, Rotary
+from paribus.models.changes.counted_bias import CountedBias
 from paribus.models.changes.head_size import HeadSize
 from paribus.models.changes.qk_norm import QKNorm, QKNormPart
+from paribus.models.changes.scaled_embeddings import ScaledEmbeddings
 from paribus.models.changes.shared_key import SharedKey, SharedKeyPart
 from paribus.models.changes.sigmoid import SigmoidPart
 from paribus.models.changes.unscaled import Unscaled
+from paribus.models.changes.untied import Untied
 from paribus.models.changes.window import Window
 from paribus.models.encoder import Encoder
 from paribus.models.heads.head import name_places
 from paribus.models.heads.rows import PairHead
-from paribus.models.heads.vocabulary import MaskedLMHead
+from paribus.models.heads.vocabulary import MaskedLMHead, start_head
 from paribus.training.outlook import name_positions
 
 B, L, V = 3, 12, 40
-VOCABULARY = Vocabulary(size=V, pad=0, unk=1, cls=2, sep=3, mask=4, specials=(0, 1, 2, 3, 4))
+COUNTED: Any = SimpleNamespace(count_V=np.arange(V))
+VOCABULARY = Vocabulary(size=V, pad=0, unk=1, cls=2, sep=3, mask=4, specials=(0, 1, 2, 3, 4), entries=COUNTED)
 PLAIN_BERT = Bert(3, 16, 2, 32, positions=64, dropout=0.0, attention_dropout=0.0, initializer_range=0.2)
 SHAPES: dict[str, dict[str, Any]] = {
     "post": {},
@@ -308,6 +313,54 @@ def test_a_sigmoid_weighs_each_key_by_itself() -> None:
     assert share.flatten().tolist() == pytest.approx([0.1192, 0.1192], abs=1e-4)
 
 
+def test_an_untied_head_has_a_table_of_its_own() -> None:
+    batch, spec = batch_of(), changed({"embeddings": Untied()}, embedding=8)
+    encoder, plain = spec.build_one(VOCABULARY, 0), changed({}, embedding=8).build_one(VOCABULARY, 0)
+    heads = [start_head(MaskedLMHead(each), each, 0, None) for each in (encoder, plain)]
+    assert heads[0].own_table_VD.shape == plain.table_VD.shape == (V, 8)
+    heads[0].logits(encoder(batch), batch).square().sum().backward()
+    unread_V = ~torch.isin(torch.arange(V), batch["ids_BL"])
+    assert unread_V.any()
+    assert not encoder.table_VD.grad[unread_V].any()
+    assert heads[0].own_table_VD.grad[unread_V].all(-1).all()
+    own, tied = (sum(weight.numel() for weight in head.parameters()) for head in heads)
+    assert own - tied == V * 8
+    assert encoder.parameter_count() == plain.parameter_count()
+
+
+@pytest.mark.parametrize("shape", [{}, {"norm": "pre"}, {"embedding": 8}, {"sharing": "all", "embedding": 8}])
+@pytest.mark.parametrize("name", ["untied", "countedbias"])
+def test_transformers_loads_an_output_table_and_bias(name: str, shape: dict[str, Any], tmp_path: Path) -> None:
+    spec, batch = changed({"embeddings": SHIPPED[name]}, **shape), batch_of(full=True)
+    encoder = spec.build_one(VOCABULARY, 0).eval()
+    head = start_head(MaskedLMHead(encoder), encoder, 0, None)
+    checkpoint.save(encoder, head, tmp_path)
+    assert spec.lacks_class is None or (shape.get("norm") == "pre" and "embedding" in shape)
+    theirs = AutoModelForMaskedLM.from_pretrained(tmp_path).eval()
+    assert theirs.config.tie_word_embeddings == (name != "untied")
+    with torch.no_grad():
+        logits_PV = theirs(batch["ids_BL"]).logits.flatten(0, 1)[batch["slot_P"]]
+        torch.testing.assert_close(head.logits(encoder(batch), batch), logits_PV, atol=1e-5, rtol=1e-5)
+
+
+def test_a_counted_bias_begins_with_the_unigram_model() -> None:
+    encoder = changed({"embeddings": CountedBias()}).build_one(VOCABULARY, 0)
+    head = start_head(MaskedLMHead(encoder), encoder, 0, None)
+    share_V = (np.arange(V) + 1) / (np.arange(V) + 1).sum()
+    np.testing.assert_allclose(head.bias.detach().softmax(0), share_V, rtol=1e-5)
+    uncounted = changed({"embeddings": CountedBias()}).build_one(replace(VOCABULARY, entries=None), 0)
+    with pytest.raises(UserError, match="no spellings and counts"):
+        MaskedLMHead(uncounted)
+
+
+def test_scaled_embeddings_are_read_times_the_root_of_their_width() -> None:
+    encoder, plain = (changed(each).build_one(VOCABULARY, 0) for each in ({"words": ScaledEmbeddings()}, {}))
+    ids = batch_of()["ids_BL"]
+    words, theirs = (each.backbone.embeddings.word_embeddings(ids) for each in (encoder, plain))
+    assert torch.equal(words, 4.0 * theirs)
+    assert torch.equal(encoder.table_VD, plain.table_VD)
+
+
 @pytest.mark.parametrize("length", [1, 5, 12, 40])
 @pytest.mark.parametrize("attention", ["full", "left", "right"])
 @pytest.mark.parametrize("sides", ["both", "left", "right"])
@@ -346,6 +399,7 @@ def test_longformer_s_pairs() -> None:
         ({"heads": HeadSize(5), "position": Rotary()}, {}, "rotates pairs of features, but each head has 5"),
         ({"scale": Unscaled(fold=True), "scores": SharedKey()}, {}, "fold=true need weights of queries"),
         ({"scores": QKNorm("batch")}, {}, "kind=batch"),
+        ({"words": ScaledEmbeddings(0.0)}, {}, "scale=0.0, not above 0"),
         ({"odd": PLAIN_BERT}, {}, "model.changes.odd is Bert, not a change of an encoder"),
     ],
 )

@@ -241,6 +241,8 @@ class Encoder(Network):
         alone = layout.causal if self.left else layout.masked
         names: list[Any] = [(layout.pretraining if two_way else None) or alone]
         config.architectures = names
+        if self.head_untied:
+            config.tie_word_embeddings = False
         return config
 
     def tensor_names(self) -> dict[str, str]:

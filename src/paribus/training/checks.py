@@ -365,6 +365,10 @@ def check_chain(stages: Sequence[Stage]) -> None:
         if _shapes(stage.encoder) != _shapes(before.encoder):
             cause = f"stages.{name}.model has another shape than that of the stage before"
             raise UserError(cause, "give all stages the same size")
+        head, earlier_head = stage.head, before.head
+        if type(head) is type(earlier_head) is MaskedLMHead and _shapes(head) != _shapes(earlier_head):
+            cause = f"stages.{name}.model has another head on tokens than the stage before"
+            raise UserError(cause, "give all stages the same model.changes")
         parts, others = stage.objective.further_parts, before.objective.further_parts
         for part in (part for part in parts if part in others):
             if _shapes(parts[part]) != _shapes(others[part]):
