@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -19,7 +20,7 @@ from transformers import (
 )
 
 from paribus.core.errors import UserError
-from paribus.models.attention import kernel
+from paribus.models.attention import WATCHED, kernel
 from paribus.models.encoder_names import ALBERT, layout_of, tensor_names
 from paribus.models.generation import RowWriter
 from paribus.models.last_layer import ReadPositions, allow_positions, computing_only, find_positions
@@ -155,6 +156,21 @@ class Encoder(Network):
         """
         norm = self.backbone.LayerNorm if self.spec.norm == "pre" and layer else None
         keep_states(self.backbone.encoder.layer[layer - 1] if layer else self.backbone.embeddings, keep, norm)
+
+    @contextmanager
+    def watching_attention(self, keep: Callable[[Tensor, Tensor], None]) -> Iterator[None]:
+        usual: str = self.backbone.config._attn_implementation
+        modules = [layer.attention.self for layer in self.backbone.encoder.layer]
+        for module in modules:
+            module.keep = keep
+        self.backbone.set_attn_implementation(WATCHED)
+        try:
+            with torch.compiler.set_stance("force_eager"):
+                yield
+        finally:
+            self.backbone.set_attn_implementation(usual)
+            for module in set(modules):
+                del module.keep
 
     def share_embeddings(self, other: Network) -> None:
         """Read the tables of words, positions and segments and the LayerNorm of another encoder of this width; the

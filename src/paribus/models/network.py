@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -110,6 +111,14 @@ class Network(nn.Module, ABC):
         raise UserError(
             f"{type(self).__name__} does not give the states of single layers", "set finetune/head/layers=last"
         )
+
+    def watching_attention(self, keep: Callable[[Tensor, Tensor], None]) -> AbstractContextManager[None]:
+        """A context in which every forward pass gives `keep`, layer by layer from below, the scores [B, H, L, L] of
+        queries and keys, before keys are hidden, and the weights [B, H, L, L] of the values.
+
+        Raises UserError if the network does not give them.
+        """
+        raise UserError(f"{type(self).__name__} does not give its attention", "set evaluation.attention=false")
 
     def writer(self, batch: Batch, most: int) -> Callable[[Tensor | None], Tensor]:
         """Returns one decoding step: from the last token [B] of each row (None in the first step) to the states [B, D].

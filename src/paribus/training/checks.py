@@ -226,7 +226,7 @@ def check_stage(stage: Stage) -> None:
     if stage.further and run.members > 1:
         singles = ", ".join(name for evaluation in stage.further for name in evaluation.metrics)
         cause = f"members={run.members}, but only a single model can be asked for {singles}"
-        raise UserError(cause, "set evaluation.probe_examples=0 objective=mlm, or members=1")
+        raise UserError(cause, "set evaluation.probe_examples=0 evaluation.attention=false objective=mlm, or members=1")
 
 
 def check_kept(stage: Stage) -> None:

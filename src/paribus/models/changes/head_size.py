@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from torch import Tensor, nn
-from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+from torch import nn
 
 from paribus.core.errors import UserError
 from paribus.core.settings import within
@@ -44,6 +43,8 @@ class HeadSize(Change):
         return self.value
 
     def alter(self, encoder: Encoder) -> None:
+        from paribus.models.sized_attention import SizedAttention
+
         shape = encoder.spec
         keys, values = shape.heads * shape.key_size, shape.heads * shape.value_size
         for layer in encoder.backbone.encoder.layer:
@@ -52,24 +53,3 @@ class HeadSize(Change):
                 attention.query = nn.Linear(shape.hidden, keys)
             attention.key, attention.value = nn.Linear(shape.hidden, keys), nn.Linear(shape.hidden, values)
             layer.attention.output.dense = nn.Linear(values, shape.hidden)
-
-
-class SizedAttention(nn.Module):
-    """The self-attention of a layer of `transformers`, which takes keys and values for equally wide, without that."""
-
-    def __init__(self, given: Any) -> None:
-        super().__init__()
-        self.config, self.is_causal, self.scaling = given.config, given.is_causal, given.scaling
-        self.num_attention_heads = given.num_attention_heads
-        self.query, self.key, self.value, self.dropout = given.query, given.key, given.value, given.dropout
-
-    def forward(self, hidden_states: Tensor, attention_mask: Tensor | None = None, **_: object) -> tuple[Tensor, None]:
-        """[B, L, heads x width of a value], and no probabilities."""
-        query, key, value = (
-            project(hidden_states).unflatten(-1, (self.num_attention_heads, -1)).transpose(1, 2)
-            for project in (self.query, self.key, self.value)
-        )
-        attend = ALL_ATTENTION_FUNCTIONS[self.config._attn_implementation]
-        dropout = self.dropout.p if self.training else 0.0
-        read_BLHE, _ = attend(self, query, key, value, attention_mask, dropout=dropout, scaling=self.scaling)
-        return read_BLHE.flatten(2), None
