@@ -78,6 +78,8 @@ def check_processes(run: Run, profile: ResolvedProfile) -> None:
         name = type(run.optimizer).__name__.lower()
         cause = f"optimizer={name} with profile.strategy=fsdp needs whole matrices"
         raise UserError(cause, "set optimizer=adamw, or trainer=ddp")
+    if profile.sharded and any(stage.objective.computes_weights for stage in run.chain):
+        raise UserError("objective.tie computes weights, which cannot be cut into shards", "set trainer=ddp")
     if run.trainer.noise_every is not None:
         cause = f"trainer.noise_every does not work with profile.ranks={ranks}"
         raise UserError(cause, "measure it with profile.ranks=1")
@@ -203,6 +205,9 @@ def check_points(run: Run, profile: ResolvedProfile) -> None:
         raise UserError(cause, "leave task_points at 0")
     if profile.sharded:
         raise UserError(f"evaluation.task_points={points}, but the weights are in shards", "set trainer=ddp")
+    if any(stage.objective.computes_weights for stage in run.chain):
+        cause = f"evaluation.task_points={points}, but objective.tie computes weights that are saved at the end alone"
+        raise UserError(cause, "set objective.tie=embeddings, or leave task_points at 0")
 
 
 def check_stage(stage: Stage) -> None:
