@@ -364,10 +364,6 @@ def test_a_run_of_two_stages_starts_from_the_generator(arguments: list[str]) -> 
         (["objective.joint=false", "objective.generator=1.0", "objective.tie=none"], "no stage before it"),
         (["objective.generator=2.0"], "wider than the embeddings"),
         (["objective.tie=all"], "set objective.generator=1.0"),
-        (
-            ["objective.tie=gdes", "evaluation.task_points=2", "task=sst2"],
-            "evaluation.task_points=2, but objective.tie",
-        ),
         (["objective.tie=half"], "objective.tie=half is unknown"),
         (["objective.asks=order"], "objective.asks=order is unknown"),
         (["objective.over=some"], "objective.over=some is unknown"),
