@@ -63,4 +63,5 @@ class QKNormPart(AttentionPart):
         )
 
     def turn(self, query: Tensor, key: Tensor, place_Q: Tensor, place_K: Tensor) -> tuple[Tensor, Tensor]:
-        return self.query_norm(query), self.key_norm(key)
+        normed = self.query_norm(query.float()), self.key_norm(key.float())  # in float32, as Qwen3 has it
+        return normed[0].to(query.dtype), normed[1].to(key.dtype)
