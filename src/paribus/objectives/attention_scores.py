@@ -39,10 +39,38 @@ class AttentionSums(NamedTuple):
     queries: Tensor
 
     def add(self, other: AttentionSums) -> AttentionSums:
-        diagonal, entropy, largest, variance = (
-            each.where(real_B1L, 0.0).sum() for each in (diagonal_BHL, entropy_BHL, largest_BHL, variance_BHL)
-        )
+        return AttentionSums(*(one + more for one, more in zip(self, other, strict=True)))
 
+    def averages(self) -> dict[str, float]:
+        """{metric: value}. The symmetry of scores is 1 if they are those of their transpose, 0 if both have nothing in
+        common, and -1 if one is minus the other.
+        """
+        symmetry = self.mirrored / self.squared if self.squared else torch.zeros(())
+        means = (total / self.queries for total in (self.diagonal, self.entropy, self.largest, self.variance))
+        return dict(zip(MEASURED, map(float, (symmetry, *means)), strict=True))
+
+
+def sum_attention(score_BHLL: Tensor, share_BHLL: Tensor, length_B: Tensor) -> AttentionSums:
+    """The sums of one layer over real tokens. Weights that do not sum to 1 are divided by their sum."""
+    score, share = score_BHLL.double(), share_BHLL.double()
+    real_BL = find_real(length_B, score.shape[3])
+    real_B1L = real_BL[:, None]
+    pair_B1LL = real_BL[:, None, :, None] & real_BL[:, None, None, :]
+    itself_LL = torch.eye(score.shape[3], dtype=torch.bool, device=score.device)
+    other = (pair_B1LL & ~itself_LL).expand_as(score)
+
+    apart = score.where(other, 0.0)
+    others_BHL = other.sum(-1).clamp(min=1)
+    mean_BHL1 = (apart.sum(-1) / others_BHL)[..., None]
+    variance_BHL = (apart - mean_BHL1).where(other, 0.0).square().sum(-1) / (others_BHL - 1).clamp(min=1)
+
+    share = share.where(pair_B1LL, 0.0)
+    share = share / share.sum(-1, keepdim=True).clamp(min=torch.finfo(share.dtype).tiny)
+    diagonal_BHL = share.diagonal(dim1=2, dim2=3)
+    entropy_BHL, largest_BHL = torch.special.entr(share).sum(-1), share.amax(-1)
+    diagonal, entropy, largest, variance = (
+        each.where(real_B1L, 0.0).sum() for each in (diagonal_BHL, entropy_BHL, largest_BHL, variance_BHL)
+    )
     return AttentionSums(
         mirrored=(apart * apart.transpose(2, 3)).sum(),
         squared=apart.square().sum(),
