@@ -10,12 +10,15 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
-from toys_changes import Alternating, Buckets, MeanOfRow, NormedHeads, Relative, Sigmoid
-from transformers import AutoConfig
+from torch.utils.flop_counter import FlopCounterMode
+from toys_changes import Alternating, Buckets, MeanOfRow, NormedHeads, Relative, Squares
+from transformers import AutoConfig, AutoModelForMaskedLM
 from transformers.models.bert.modeling_bert import BertLayer
+from transformers.models.qwen3.modeling_qwen3 import Qwen3RMSNorm
 
 from paribus.core.build import build
 from paribus.core.config import compose, plain
@@ -29,16 +32,24 @@ from paribus.models.attention import CHANGED, PLAIN, attend
 from paribus.models.attention_part import AttentionPart
 from paribus.models.bert import Bert
 from paribus.models.change import Change, Rotary
+from paribus.models.changes.counted_bias import CountedBias
+from paribus.models.changes.head_size import HeadSize
+from paribus.models.changes.qk_norm import QKNorm, QKNormPart
+from paribus.models.changes.scaled_embeddings import ScaledEmbeddings
 from paribus.models.changes.shared_key import SharedKey, SharedKeyPart
+from paribus.models.changes.sigmoid import SigmoidPart
+from paribus.models.changes.unscaled import Unscaled
+from paribus.models.changes.untied import Untied
 from paribus.models.changes.window import Window
 from paribus.models.encoder import Encoder
 from paribus.models.heads.head import name_places
 from paribus.models.heads.rows import PairHead
-from paribus.models.heads.vocabulary import MaskedLMHead
+from paribus.models.heads.vocabulary import MaskedLMHead, start_head
 from paribus.training.outlook import name_positions
 
 B, L, V = 3, 12, 40
-VOCABULARY = Vocabulary(size=V, pad=0, unk=1, cls=2, sep=3, mask=4, specials=(0, 1, 2, 3, 4))
+COUNTED: Any = SimpleNamespace(count_V=np.arange(V))
+VOCABULARY = Vocabulary(size=V, pad=0, unk=1, cls=2, sep=3, mask=4, specials=(0, 1, 2, 3, 4), entries=COUNTED)
 PLAIN_BERT = Bert(3, 16, 2, 32, positions=64, dropout=0.0, attention_dropout=0.0, initializer_range=0.2)
 SHAPES: dict[str, dict[str, Any]] = {
     "post": {},
@@ -50,7 +61,7 @@ TOYS: dict[str, Change] = {
     "relative": Relative(),
     "alternating": Alternating(),
     "buckets": Buckets(),
-    "sigmoid": Sigmoid(),
+    "squares": Squares(),
     "normed": NormedHeads(),
 }
 
@@ -74,13 +85,22 @@ def find_shipped() -> dict[str, Change]:
     return {kind.__name__.lower(): kind() for kind in kinds if issubclass(kind, Change) and kind is not Change}
 
 
+def together(changes: dict[str, Change]) -> dict[str, Change]:
+    """Those that can be combined: of several that set the same, the first."""
+    kept: dict[str, Change] = {}
+    for name, change in changes.items():
+        if not any(change.sets & other.sets for other in kept.values()):
+            kept[name] = change
+    return kept
+
+
 SHIPPED = find_shipped()
 SETS: dict[str, dict[str, Change]] = {
     **{name: {name: each} for name, each in (SHIPPED | TOYS).items()},
     "narrow_window": {"local": Window(2)},
     "dominant_diagonal": {"scores": SharedKey(normalize=False, diagonal=True)},
-    "all_shipped": SHIPPED | {"window": Window(3)},
-    "all": {key: each for key, each in (SHIPPED | TOYS).items() if key not in ("buckets", "alternating")},
+    "all_shipped": together(SHIPPED | {"window": Window(3)}),
+    "all": together({key: each for key, each in (SHIPPED | TOYS).items() if key not in ("alternating", "squares")}),
 }
 
 
@@ -230,6 +250,118 @@ def test_one_projection_less() -> None:
     assert cost == -100 * 3 * 2 * 16**2
 
 
+def test_heads_have_widths_of_their_own() -> None:
+    """Table 3 B of arXiv 1706.03762 in the reference's numbers: keys of 16 save 7,077,888 weights; here in 6 layers."""
+    base = Bert(6, 512, 8, 2048)
+    narrow = replace(base, changes={"heads": HeadSize(16, None)})
+    assert base.matmul_parameters() - narrow.matmul_parameters() == 7_077_888 / 18 * 6
+    batch, spec = batch_of(full=True), changed({"heads": HeadSize(4, 12), "position": Rotary()})
+    encoder, plain = spec.build_one(VOCABULARY, 0), PLAIN_BERT.build_one(VOCABULARY, 0)
+    shapes = {name: tuple(weight.shape) for name, weight in encoder.backbone.encoder.layer[1].named_parameters()}
+    assert shapes["attention.self.query.weight"] == shapes["attention.self.key.weight"] == (8, 16)
+    assert shapes["attention.self.value.weight"] == (24, 16)
+    assert shapes["attention.output.dense.weight"] == (16, 24)
+    with FlopCounterMode(display=False) as counted:
+        encoder(batch)
+    assert spec.forward_flops(B * L, L) == pytest.approx(counted.get_total_flops(), rel=0.05)
+    same = changed({"heads": HeadSize(8, 8)}).build_one(VOCABULARY, 0)
+    assert torch.equal(same(batch).hidden_BLD, plain(batch).hidden_BLD)
+
+
+def test_folded_scores_begin_as_scaled_ones() -> None:
+    batch = batch_of()
+    plain, folded, unscaled = (
+        changed(changes).build_one(VOCABULARY, 0)(batch).hidden_BLD
+        for changes in ({}, {"scale": Unscaled(fold=True)}, {"scale": Unscaled()})
+    )
+    torch.testing.assert_close(folded, plain, atol=1e-5, rtol=1e-5)
+    assert not torch.allclose(unscaled, plain, atol=1e-2)
+
+
+def test_norms_of_queries_and_keys_are_those_of_qwen3() -> None:
+    part = changed({"scores": QKNorm()}).build_one(VOCABULARY, 0).backbone.encoder.layer[0].attention.self.parts.scores
+    theirs = Qwen3RMSNorm(8, eps=1e-6)
+    with torch.no_grad():
+        part.key_norm.weight.copy_(torch.arange(1.0, 9.0))
+        theirs.weight.copy_(torch.arange(1.0, 9.0))
+    query, key, place_1L = torch.randn(B, 2, L, 8), torch.randn(B, 2, L, 8), torch.arange(L)[None]
+    torch.testing.assert_close(part.turn(query, key, place_1L, place_1L)[1], theirs(key), atol=1e-5, rtol=1e-5)
+    layer = QKNormPart(8, QKNorm("layer", gain=False)).turn(query, key, place_1L, place_1L)[0]
+    torch.testing.assert_close(layer.mean(-1), torch.zeros(B, 2, L), atol=1e-5, rtol=0)
+    torch.testing.assert_close(layer.var(-1, correction=0), torch.ones(B, 2, L), atol=1e-3, rtol=0)
+
+
+def test_positions_turn_queries_before_or_after_their_norm() -> None:
+    batch = batch_of()
+    before, after = (changed({"p": Rotary(), "a": QKNorm(before_positions=way)}) for way in (True, False))
+    orders = [
+        list(spec.build_one(VOCABULARY, 0).backbone.encoder.layer[0].attention.self.parts) for spec in (before, after)
+    ]
+    assert orders == [["a", "p"], ["p", "a"]]
+    states = [spec.build_one(VOCABULARY, 0)(batch).hidden_BLD for spec in (before, after)]
+    torch.testing.assert_close(*states)  # a rotation keeps lengths, and scales begin at 1
+
+
+def test_a_sigmoid_weighs_each_key_by_itself() -> None:
+    """sigmoid(q k / sqrt(d) - log n) v, the sum over what a query sees (arXiv 2409.04431, section 2)."""
+    query, key, value = torch.randn(3, 2, 2, 5, 8).unbind(0)
+    caller = SimpleNamespace(is_causal=False, parts={"scores": SigmoidPart(None)})
+    seen = torch.tensor([True, True, True, False, False]).expand(2, 1, 5, 5)
+    read, _ = attend(caller, query, key, value, seen, scaling=8**-0.5)
+    share = torch.sigmoid(query @ key[:, :, :3].transpose(2, 3) * 8**-0.5 - torch.tensor(3.0).log())
+    torch.testing.assert_close(read, (share @ value[:, :, :3]).transpose(1, 2), atol=1e-5, rtol=1e-5)
+    share = SigmoidPart(-2.0).share(torch.zeros(1, 1, 1, 2))
+    assert share.flatten().tolist() == pytest.approx([0.1192, 0.1192], abs=1e-4)
+
+
+def test_an_untied_head_has_a_table_of_its_own() -> None:
+    batch, spec = batch_of(), changed({"embeddings": Untied()}, embedding=8)
+    encoder, plain = spec.build_one(VOCABULARY, 0), changed({}, embedding=8).build_one(VOCABULARY, 0)
+    heads = [start_head(MaskedLMHead(each), each, 0, None) for each in (encoder, plain)]
+    assert heads[0].own_table_VD.shape == plain.table_VD.shape == (V, 8)
+    heads[0].logits(encoder(batch), batch).square().sum().backward()
+    unread_V = ~torch.isin(torch.arange(V), batch["ids_BL"])
+    assert unread_V.any()
+    assert not encoder.table_VD.grad[unread_V].any()
+    assert heads[0].own_table_VD.grad[unread_V].all(-1).all()
+    own, tied = (sum(weight.numel() for weight in head.parameters()) for head in heads)
+    assert own - tied == V * 8
+    assert encoder.parameter_count() == plain.parameter_count()
+
+
+@pytest.mark.parametrize("shape", [{}, {"norm": "pre"}, {"embedding": 8}, {"sharing": "all", "embedding": 8}])
+@pytest.mark.parametrize("name", ["untied", "countedbias"])
+def test_transformers_loads_an_output_table_and_bias(name: str, shape: dict[str, Any], tmp_path: Path) -> None:
+    spec, batch = changed({"embeddings": SHIPPED[name]}, **shape), batch_of(full=True)
+    encoder = spec.build_one(VOCABULARY, 0).eval()
+    head = start_head(MaskedLMHead(encoder), encoder, 0, None)
+    checkpoint.save(encoder, head, tmp_path)
+    assert spec.lacks_class is None or (shape.get("norm") == "pre" and "embedding" in shape)
+    theirs = AutoModelForMaskedLM.from_pretrained(tmp_path).eval()
+    assert theirs.config.tie_word_embeddings == (name != "untied")
+    with torch.no_grad():
+        logits_PV = theirs(batch["ids_BL"]).logits.flatten(0, 1)[batch["slot_P"]]
+        torch.testing.assert_close(head.logits(encoder(batch), batch), logits_PV, atol=1e-5, rtol=1e-5)
+
+
+def test_a_counted_bias_begins_with_the_unigram_model() -> None:
+    encoder = changed({"embeddings": CountedBias()}).build_one(VOCABULARY, 0)
+    head = start_head(MaskedLMHead(encoder), encoder, 0, None)
+    share_V = (np.arange(V) + 1) / (np.arange(V) + 1).sum()
+    np.testing.assert_allclose(head.bias.detach().softmax(0), share_V, rtol=1e-5)
+    uncounted = changed({"embeddings": CountedBias()}).build_one(replace(VOCABULARY, entries=None), 0)
+    with pytest.raises(UserError, match="no spellings and counts"):
+        MaskedLMHead(uncounted)
+
+
+def test_scaled_embeddings_are_read_times_the_root_of_their_width() -> None:
+    encoder, plain = (changed(each).build_one(VOCABULARY, 0) for each in ({"words": ScaledEmbeddings()}, {}))
+    ids = batch_of()["ids_BL"]
+    words, theirs = (each.backbone.embeddings.word_embeddings(ids) for each in (encoder, plain))
+    assert torch.equal(words, 4.0 * theirs)
+    assert torch.equal(encoder.table_VD, plain.table_VD)
+
+
 @pytest.mark.parametrize("length", [1, 5, 12, 40])
 @pytest.mark.parametrize("attention", ["full", "left", "right"])
 @pytest.mark.parametrize("sides", ["both", "left", "right"])
@@ -258,11 +390,17 @@ def test_longformer_s_pairs() -> None:
     [
         ({"position": Rotary(), "far": Buckets()}, {}, "model.changes.far and model.changes.position both set the pos"),
         ({"one": SharedKey(), "two": SharedKey()}, {}, "both set the queries"),
-        ({"keys": Sigmoid()}, {}, "torch uses the name of model.changes.keys itself"),
-        ({"a": Sigmoid(), "b": Sigmoid()}, {}, "model.changes.a and model.changes.b both replace the softmax"),
+        ({"keys": Squares()}, {}, "torch uses the name of model.changes.keys itself"),
+        ({"a": Squares(), "b": Squares()}, {}, "model.changes.a and model.changes.b both replace the softmax"),
         ({"near": Alternating()}, {"sharing": "all"}, "differ between layers 0 and 1, which share their attention"),
         ({"local": Window(0)}, {}, "width=0, below 1"),
         ({"local": Window(2, "up")}, {}, "sides=up"),
+        ({"heads": HeadSize(None, None)}, {}, "neither key nor value"),
+        ({"heads": HeadSize(0)}, {}, "key=0, below 1"),
+        ({"heads": HeadSize(5), "position": Rotary()}, {}, "rotates pairs of features, but each head has 5"),
+        ({"scale": Unscaled(fold=True), "scores": SharedKey()}, {}, "fold=true need weights of queries"),
+        ({"scores": QKNorm("batch")}, {}, "kind=batch"),
+        ({"words": ScaledEmbeddings(0.0)}, {}, "scale=0.0, not above 0"),
         ({"odd": PLAIN_BERT}, {}, "model.changes.odd is Bert, not a change of an encoder"),
     ],
 )

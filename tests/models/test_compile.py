@@ -9,11 +9,12 @@ import pytest
 import torch
 from toy_training import VOCABULARY, batch_of, network_of
 from toys import Table, WordVectors
-from toys_changes import Relative, Sigmoid
+from toys_changes import Relative
 
 from paribus.models.bert import Bert
 from paribus.models.change import Rotary
 from paribus.models.changes.shared_key import SharedKey
+from paribus.models.changes.sigmoid import Sigmoid
 from paribus.models.changes.window import Window
 from paribus.models.network import Outputs
 

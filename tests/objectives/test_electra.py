@@ -200,7 +200,51 @@ def test_what_is_tied() -> None:
     assert torch.equal(small.generator.table_VD, network.table_VD), "one set of initial weights for all arms"
 
 
-@pytest.mark.parametrize("tie", ["embeddings", "all"])
+def test_embeddings_that_are_shared_without_the_network_s_gradient() -> None:
+    """DeBERTaV3, arXiv 2111.09543, section 3.3: E_D = stop(E_G) + E_delta, and E_delta begins at 0."""
+    network, objective = make(tie="gdes")
+    start_VD = network.table_VD.detach().clone()
+    tables = ("word_embeddings", "position_embeddings")
+    with objective.while_training(network):
+        bases = [getattr(objective.generator.backbone.embeddings, name).weight for name in tables]
+        deltas = [getattr(network.backbone.embeddings, name).parametrizations.weight.original for name in tables]
+        assert torch.equal(bases[0], start_VD)
+        assert torch.equal(network.table_VD, start_VD)
+        assert not any(delta.any() for delta in deltas)
+        losses, _ = objective(network, batch())
+        losses["replaced"].backward(retain_graph=True)
+        assert all(base.grad is None for base in bases)
+        assert all(delta.grad.any() for delta in deltas)
+        parameters = [*network.parameters(), *objective.parameters()]
+        assert {id(each) for each in (*bases, *deltas)} <= {id(parameter) for parameter in parameters}
+        optimizer = torch.optim.SGD(parameters, lr=0.1)
+        sum(losses.values()).backward()
+        optimizer.step()
+        assert all(base.grad.any() for base in bases)
+        sums = [(base + delta).detach().clone() for base, delta in zip(bases, deltas, strict=True)]
+    assert not torch.equal(network.table_VD, start_VD)
+    assert all(
+        torch.equal(getattr(network.backbone.embeddings, n).weight, e) for n, e in zip(tables, sums, strict=True)
+    )
+    assert not [name for name, _ in network.named_parameters() if "parametrizations" in name]
+
+
+def test_a_generator_learns_under_gdes_as_if_it_were_alone() -> None:
+    found: list[Tensor] = []
+    for weight in (1.0, 50.0):
+        network, objective = make(tie="gdes", weight=weight)
+        with objective.while_training(network):
+            optimizer = torch.optim.AdamW([*network.parameters(), *objective.parameters()], lr=1e-2)
+            for step in range(2):
+                losses, _ = objective(network, batch(step))
+                sum(objective.weights[name] * loss for name, loss in losses.items()).backward()
+                optimizer.step()
+                optimizer.zero_grad()
+        found.append(objective.generator.table_VD.detach())
+    assert torch.equal(*found)
+
+
+@pytest.mark.parametrize("tie", ["embeddings", "all", "gdes"])
 def test_a_resumed_training_has_the_same_bits(tie: str, tmp_path: Path) -> None:
     settings = {"generator": 1.0 if tie == "all" else 0.25, "tie": tie}
     objective = Electra(Replace(mask=0.85, random=0.0, keep=0.15), **settings)
@@ -254,9 +298,10 @@ def test_random_tokens_are_replaced_ones_without_a_generator() -> None:
     assert losses["replaced"].item() == pytest.approx(wanted.item(), rel=1e-6)
 
 
-@pytest.mark.parametrize("row", [*ROWS, "unigram"])
+@pytest.mark.parametrize("row", [*ROWS, "unigram", "gdes"])
 def test_runs_of_all_rows(row: str, arguments: list[str], task_folder: Path) -> None:
-    settings = {"unigram": {"generator": "null", "tie": "none"}}.get(row) or ROWS[row]
+    further = {"unigram": {"generator": "null", "tie": "none"}, "gdes": {"tie": "gdes"}}
+    settings = further.get(row) or ROWS[row]
     chosen = [f"objective.{key}={value}" for key, value in settings.items()]
     if row == "unigram":
         chosen += [f"objective.view.{key}" for key in ("mask=0", "random=1", "keep=0", "draw=unigram")]
@@ -333,3 +378,11 @@ def test_what_does_not_fit_is_told_before_compute(
     wrong: list[str], said: str, arguments: list[str], refused_run: Callable[..., str]
 ) -> None:
     assert said in refused_run(*arguments, "objective=electra", *wrong)
+
+
+def test_weights_that_are_sums_are_not_saved_on_the_way(
+    arguments: list[str], task_folder: Path, refused_run: Callable[..., str]
+) -> None:
+    asked = ["task=sst2", f"tasks.sst2.path={task_folder}", "evaluation.task_points=2"]
+    said = refused_run(*arguments, "objective=electra", "objective.tie=gdes", *asked)
+    assert "evaluation.task_points=2, but objective.tie computes weights" in said

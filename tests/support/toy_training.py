@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -75,9 +76,12 @@ def assert_resumes(spec: Any, objective_spec: Any, steps: list[Any], path: Path)
         learner_of(network, objective_spec.build(network, VOCABULARY, 7), len(steps))
         for network in (network_of(spec) for _ in range(3))
     )
-    fit(whole, steps, len(steps))
-    fit(cut, steps, 2).save_checkpoint(path)
-    fit(resumed, steps, len(steps), path, done=2)
+    with ExitStack() as training:
+        for learner in (whole, cut, resumed):
+            training.enter_context(learner.objective.while_training(learner.encoder))
+        fit(whole, steps, len(steps))
+        fit(cut, steps, 2).save_checkpoint(path)
+        fit(resumed, steps, len(steps), path, done=2)
     wanted = whole.state_dict()
     for name, value in resumed.state_dict().items():
         assert torch.equal(value, wanted[name]), name

@@ -81,13 +81,13 @@ class HeldOut:
     """The held-out evaluation of every arm: an input format under fixed noise.
 
     `rate` is the noise of models that predict in place; `masking`, `inputs` and `targets` are that of text-to-text
-    models. `own_points` and `own_examples` set the evaluations on the arm's own noise; they change no number of a
-    table. `task_points`: how often tasks are fine-tuned, the last time at the end, or a list of token counts at which
-    to do it.
+    models. `attention`: whether the attention of every layer is measured at the end. `own_points` and `own_examples`
+    set the evaluations on the arm's own noise; they change no number of a table. `task_points`: how often tasks are
+    fine-tuned, the last time at the end, or a list of token counts at which to do it.
     """
 
     ignored_settings: ClassVar[frozenset[str]] = frozenset({"own_points", "own_examples"})
-    unset_values: ClassVar[Mapping[str, Any]] = {"task_points": 0}
+    unset_values: ClassVar[Mapping[str, Any]] = {"task_points": 0, "attention": False}
 
     input: Any = None
     rate: float = field(default=0.15, metadata=within(0, 1))
@@ -98,6 +98,7 @@ class HeldOut:
     examples: int = field(default=1024, metadata=within(1, 10**9))
     points: int = field(default=5, metadata=within(0, 10**6))
     probe_examples: int = 0
+    attention: bool = False
     own_points: int = field(default=0, metadata=within(0, 10**6))
     own_examples: int = field(default=512, metadata=within(1, 10**9))
     task_points: Any = 0

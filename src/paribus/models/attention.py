@@ -7,7 +7,7 @@ and it has no kernel for a learned bias. The plain form costs memory for [B, H, 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import torch
 from torch import Tensor
@@ -17,11 +17,9 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
 from paribus.core.errors import UserError
+from paribus.models.attention_part import AttentionPart
 
-if TYPE_CHECKING:
-    from paribus.models.attention_part import AttentionPart
-
-PLAIN, CHANGED = "paribus_plain", "paribus_changed_sdpa"
+PLAIN, CHANGED, WATCHED = "paribus_plain", "paribus_changed_sdpa", "paribus_watched"
 CHECKED = 512  # places of a row at which it is checked who sees whom
 SHORTEST = 3  # tokens of a row: [CLS], one of text, [SEP]
 
@@ -160,7 +158,7 @@ class _Plain(torch.autograd.Function):
         if scale != 1.0:
             query_BHLE = torch.mul(query_BHLE, scale, out=query_BHLE.new_empty(query_BHLE.shape))
         query_NLE = query_BHLE.reshape(-1, length, width)
-        key_NSE, value_NSE = (part.reshape(-1, seen, width) for part in (key_BHSE, value_BHSE))
+        key_NSE, value_NSE = (part.reshape(-1, seen, part.shape[3]) for part in (key_BHSE, value_BHSE))
         score_NLS = torch.bmm(query_NLE, key_NSE.transpose(1, 2))
         if bias is not None:
             score_NLS.view(batch, heads, length, seen).add_(bias)
@@ -169,7 +167,7 @@ class _Plain(torch.autograd.Function):
         ctx.save_for_backward(query_NLE, key_NSE, value_NSE, share_NLS, keep_NLS)
         ctx.scale, ctx.bias = scale, bias.shape if bias is not None and ctx.needs_input_grad[3] else None
         read_NLE = torch.bmm(share_NLS if keep_NLS is None else share_NLS * keep_NLS, value_NSE)
-        return read_NLE.view(batch, heads, length, width)
+        return read_NLE.view(batch, heads, length, -1)
 
     @staticmethod
     def backward(ctx: Any, gradient_BHLE: Tensor) -> tuple[Tensor | None, ...]:
@@ -228,14 +226,18 @@ def _attend_by_shares(
 ) -> Tensor:
     """[B, L, H, E], by parts that work on the weights of the values."""
     score_BHQK = torch.matmul(changed.query, changed.key.transpose(2, 3))
-    score_BHQK = score_BHQK if bias is None else score_BHQK + bias
-    share = next((part.share for part in parts if part.replaces_softmax), parts[0].share)
-    share_BHQK = functional.dropout(share(score_BHQK), dropout)
+    share_BHQK = functional.dropout(_share(parts, score_BHQK, bias), dropout)
     read_BHQE = torch.matmul(share_BHQK, value)
     for part in parts:
         if (more := part.read(share_BHQK, changed.place_BQ, changed.place_1K)) is not None:
             read_BHQE = read_BHQE + more
     return read_BHQE.transpose(1, 2)
+
+
+def _share(parts: Sequence[AttentionPart], score_BHQK: Tensor, bias: Tensor | None) -> Tensor:
+    """The weights of the values."""
+    share = next((part.share for part in parts if part.replaces_softmax), parts[0].share)
+    return share(score_BHQK if bias is None else score_BHQK + bias)
 
 
 def _make_bias(
@@ -280,6 +282,25 @@ def attend_changed(
     return read
 
 
-for name, function in ((PLAIN, attend), (CHANGED, attend_changed)):
+def attend_watched(
+    module: Any,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    scaling: float,
+    **further: Any,
+) -> tuple[Tensor, None]:
+    """As `attend`, and gives `module.keep` the scores, before keys are hidden, and the weights, both [B, H, Q, K]."""
+    parts = find_parts(module) or [AttentionPart()]
+    changed = apply_parts(parts, module.is_causal, query, key, attention_mask, scaling, further.get("place_BQ"))
+    product_BHQK = torch.matmul(changed.query, changed.key.transpose(2, 3))
+    bias = _make_bias(module, changed.query, changed.key, changed.mask, changed.bias)
+    score_BHQK = product_BHQK if changed.bias is None else product_BHQK + changed.bias
+    module.keep(score_BHQK, _share(parts, product_BHQK, bias))
+    return attend(module, query, key, value, attention_mask, scaling, **further)
+
+
+for name, function in ((PLAIN, attend), (CHANGED, attend_changed), (WATCHED, attend_watched)):
     AttentionInterface.register(name, function)
     AttentionMaskInterface.register(name, sdpa_mask)

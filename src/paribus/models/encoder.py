@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -19,7 +20,7 @@ from transformers import (
 )
 
 from paribus.core.errors import UserError
-from paribus.models.attention import check_parts, kernel
+from paribus.models.attention import WATCHED, check_parts, kernel
 from paribus.models.encoder_names import ALBERT, layout_of, tensor_names
 from paribus.models.generation import RowWriter
 from paribus.models.last_layer import ReadPositions, allow_positions, computing_only, find_positions
@@ -86,6 +87,8 @@ class Encoder(Network):
             self.backbone.embeddings.register_forward_hook(lambda table, _, states_BLE: table.projection(states_BLE))
         for _, change in spec.sorted_changes:
             change.alter(self)
+        for layer in self.backbone.encoder.layer:
+            layer.attention.self.scaling = spec.score_scale
         self._add_parts()
         self.restore_sharing()
         exact = all(change.exact_at_places for _, change in spec.sorted_changes)
@@ -158,6 +161,21 @@ class Encoder(Network):
             return None
         return find_real(batch["length_B"], position_1L.shape[1]).long()
 
+    @contextmanager
+    def watching_attention(self, keep: Callable[[Tensor, Tensor], None]) -> Iterator[None]:
+        usual: str = self.backbone.config._attn_implementation
+        modules = [layer.attention.self for layer in self.backbone.encoder.layer]
+        for module in modules:
+            module.keep = keep
+        self.backbone.set_attn_implementation(WATCHED)
+        try:
+            with torch.compiler.set_stance("force_eager"):
+                yield
+        finally:
+            self.backbone.set_attn_implementation(usual)
+            for module in set(modules):
+                del module.keep
+
     def share_embeddings(self, other: Network) -> None:
         """Read the tables of words, positions and segments and the LayerNorm of another encoder of this width; the
         projection to the layers stays its own (ELECTRA, arXiv 2003.10555, section 3.2).
@@ -210,7 +228,7 @@ class Encoder(Network):
             if found:
                 in_order = sorted(found.items(), key=lambda part: part[1].turn_order)
                 layer.attention.self.parts = nn.ModuleDict(dict(in_order))
-                sizes, places = (self.spec.heads, self.spec.hidden // self.spec.heads), self.spec.positions
+                sizes, places = (self.spec.heads, self.spec.key_size), self.spec.positions
                 with torch.no_grad():
                     check_parts(dict(in_order), sizes, self.spec.attention, places)
             first = self.spec.first_of_group(number)
@@ -246,6 +264,8 @@ class Encoder(Network):
         alone = layout.causal if self.left else layout.masked
         names: list[Any] = [(layout.pretraining if two_way else None) or alone]
         config.architectures = names
+        if self.head_untied:
+            config.tie_word_embeddings = False
         return config
 
     def tensor_names(self) -> dict[str, str]:

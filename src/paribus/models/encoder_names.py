@@ -46,6 +46,7 @@ _BERT = Layout(
         "dense": "cls.predictions.transform.dense",
         "norm": "cls.predictions.transform.LayerNorm",
         "bias": "cls.predictions.bias",
+        "own_table_VD": "cls.predictions.decoder.weight",
     },
     pair_names("bert."),
 )
@@ -54,7 +55,12 @@ _PRELN = Layout(
     "RobertaPreLayerNormForMaskedLM",
     "RobertaPreLayerNormForCausalLM",
     None,
-    {"dense": "lm_head.dense", "norm": "lm_head.layer_norm", "bias": "lm_head.bias"},
+    {
+        "dense": "lm_head.dense",
+        "norm": "lm_head.layer_norm",
+        "bias": "lm_head.bias",
+        "own_table_VD": "lm_head.decoder.weight",
+    },
     pair_names("roberta_prelayernorm."),
 )
 _ROBERTA = _PRELN._replace(
@@ -65,7 +71,12 @@ ALBERT = Layout(
     "AlbertForMaskedLM",
     None,
     "AlbertForPreTraining",
-    {"dense": "predictions.dense", "norm": "predictions.LayerNorm", "bias": "predictions.bias"},
+    {
+        "dense": "predictions.dense",
+        "norm": "predictions.LayerNorm",
+        "bias": "predictions.bias",
+        "own_table_VD": "predictions.decoder.weight",
+    },
     {"pooler": "albert.pooler", "classifier": "sop_classifier.classifier"},
     config="AlbertConfig",
     projection="encoder.embedding_hidden_mapping_in",
@@ -79,6 +90,7 @@ ELECTRA = Layout(
         "dense": "generator_predictions.dense",
         "norm": "generator_predictions.LayerNorm",
         "bias": "generator_lm_head.bias",
+        "own_table_VD": "generator_lm_head.weight",
     },
     pair_names("electra."),
     config="ElectraConfig",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -69,6 +69,8 @@ class Network(nn.Module, ABC):
         norm_eps: epsilon of LayerNorms, which heads share.
         head_activation: the function in the head on tokens, by its name in `transformers`.
         head_unbiased: the parts of that head, "dense" and "norm", that have no bias.
+        head_untied: whether heads on tokens have output tables of their own instead of the word embeddings.
+        head_counts: whether their output biases begin at the logarithms of how frequent words are in the training text.
         state_classes: NamedTuples and dataclasses of its state that do not stand in its module.
         gives_layers: whether the forward pass returns `Outputs.layers` if the batch asks for them.
     """
@@ -77,6 +79,8 @@ class Network(nn.Module, ABC):
     norm_eps: float = 1e-12
     head_activation: str = "gelu"
     head_unbiased: frozenset[str] = frozenset()
+    head_untied: bool = False
+    head_counts: bool = False
     state_classes: ClassVar[tuple[type, ...]] = ()
     gives_layers: bool = False
 
@@ -87,7 +91,7 @@ class Network(nn.Module, ABC):
     @property
     @abstractmethod
     def table_VD(self) -> nn.Parameter:
-        """The word embeddings, [V, D or their own width], to which prediction heads are tied."""
+        """The word embeddings, [V, D or their own width], to which prediction heads are tied unless `head_untied`."""
 
     @abstractmethod
     def forward(self, batch: Batch, state: State = None) -> Outputs:
@@ -135,6 +139,14 @@ class Network(nn.Module, ABC):
             kind = type(self).__name__
             cause = f"{setting} works layer by layer, but depth_of of {kind} puts no parameter into a layer"
             raise UserError(cause, f"write {kind}.depth_of, or {mend}")
+
+    def watching_attention(self, keep: Callable[[Tensor, Tensor], None]) -> AbstractContextManager[None]:
+        """A context in which every forward pass gives `keep`, layer by layer from below, the scores [B, H, L, L] of
+        queries and keys, before keys are hidden, and the weights [B, H, L, L] of the values.
+
+        Raises UserError if the network does not give them.
+        """
+        raise UserError(f"{type(self).__name__} does not give its attention", "set evaluation.attention=false")
 
     def writer(self, batch: Batch, most: int) -> Callable[[Tensor | None], Tensor]:
         """Returns one decoding step: from the last token [B] of each row (None in the first step) to the states [B, D].
@@ -284,10 +296,10 @@ def initialize(module: nn.Module, seed: int, std: float | Std, keep: Iterable[nn
     """BERT's initial weights: N(0, std) for matrices, embeddings and vectors, 1 for scales of norms, 0 for their biases
     and those of the layers of torch and transformers, and for padding.
 
-    A module sets others by the attribute `initial_values`: {its parameter's name: the number that fills it}. The forget
-    gates of an LSTM begin at 1 (Jozefowicz et al. 2015, section 2.2). `std` may depend on the parameter's name;
-    parameters in `keep` stay as they are. Arms whose parameters agree in name and shape start from the same bits, even
-    if other parameters differ.
+    A module sets others by the attribute `initial_values`: {its parameter's name: the number that fills it, or a tensor
+    of its shape}. The forget gates of an LSTM begin at 1 (Jozefowicz et al. 2015, section 2.2). `std` may depend on the
+    parameter's name; parameters in `keep` stay as they are. Arms whose parameters agree in name and shape start from
+    the same bits, even if other parameters differ.
     """
     kept = set(map(id, keep))
     with torch.no_grad():
@@ -301,7 +313,7 @@ def initialize(module: nn.Module, seed: int, std: float | Std, keep: Iterable[nn
                 deviation = std(name) if callable(std) else std
                 parameter.normal_(0.0, deviation, generator=named_generator(seed, name))
                 continue
-            parameter.fill_(value)
+            parameter.copy_(torch.as_tensor(value))
             declared = own_name in getattr(owner, "initial_values", {})
             if isinstance(owner, nn.LSTM | nn.LSTMCell) and own_name.startswith("bias_ih") and not declared:
                 parameter.chunk(4)[1].fill_(1.0)  # the gates are input, forget, cell, output
@@ -310,13 +322,13 @@ def initialize(module: nn.Module, seed: int, std: float | Std, keep: Iterable[nn
                 part.weight[part.padding_idx].zero_()
 
 
-def _initial_value(owner: nn.Module, name: str, parameter: nn.Parameter) -> float | None:
+def _initial_value(owner: nn.Module, name: str, parameter: nn.Parameter) -> float | Tensor | None:
     """What a parameter of `owner` is filled with; None if it is drawn.
 
     Only libraries' modules and norms have biases that are known to begin at 0: a vector of any other module, whatever
     its name, may be one that must not (XLNet's query vector, arXiv 1906.08237, section 2.3).
     """
-    declared: Mapping[str, float] = getattr(owner, "initial_values", {})
+    declared: Mapping[str, float | Tensor] = getattr(owner, "initial_values", {})
     if name in declared:
         return declared[name]
     if parameter.ndim > 1:

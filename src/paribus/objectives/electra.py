@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 ASKED: Final = ("replaced", "original")
 OVER: Final = ("all", "noised")
-TIES: Final = ("none", "embeddings", "all")
+GDES: Final = "gdes"
+TIES: Final = ("none", "embeddings", "all", GDES)
 HEAD_WIDTH: Final = 64  # of a generator's attention heads
 
 
@@ -40,7 +41,8 @@ class Electra(ObjectiveSpec):
         generator: its width as a share of the network's, at equal depth; None: no generator, so that the view's random
             tokens are what is replaced.
         tie: what generator and network share: "none", "embeddings" (of words, positions and segments, with their
-            LayerNorm) or "all" weights.
+            LayerNorm) or "all" weights; "gdes": the network reads the generator's words and positions, to which its
+            own loss has no gradient, plus tables of its own that begin at 0 (DeBERTaV3, arXiv 2111.09543, section 3.3).
         asks: whether a token is "replaced", or what its "original" is.
         over: "all" tokens, special ones included, or the "noised" ones. If it predicts the original of all
             tokens, the network may also copy.
@@ -129,7 +131,12 @@ class Electra(ObjectiveSpec):
             temperature=self.temperature,
             disallow_correct=self.disallow_correct,
             learns=self.joint,
+            disentangled=self.tie == GDES,
         )
+
+    @property
+    def computes_weights(self) -> bool:
+        return self.tie == GDES
 
     @property
     def loss_name(self) -> str:

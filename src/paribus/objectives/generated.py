@@ -7,13 +7,15 @@ the same bits on any device.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import softmax
+from torch.nn.utils import parametrize
 
 from paribus.core.noise import FIRST, GOLDEN, SECOND, stream_number
 from paribus.models import checkpoint
@@ -66,6 +68,17 @@ def put(ids_BL: Tensor, slot_P: Tensor, written_P: Tensor) -> Tensor:
     return ids_BL.flatten().index_copy(0, slot_P, written_P).view_as(ids_BL)
 
 
+class AddStopped(nn.Module):
+    """Adds another table, to which no gradient flows."""
+
+    def __init__(self, base: nn.Embedding) -> None:
+        super().__init__()
+        self._base = [base]  # held, not registered: its weights belong to another network
+
+    def forward(self, own_VD: Tensor) -> Tensor:
+        return self._base[0].weight.detach() + own_VD
+
+
 class FromNoise(Objective):
     """The network reads the batch as it is: its random tokens are the replacements."""
 
@@ -91,6 +104,8 @@ class FromGenerator(FromNoise):
         generator: a network of the objective's own; None: the network itself.
         fill: its head.
         learns: whether it is trained; if not, it is the network that the stage before trained, frozen.
+        disentangled: whether the network's embeddings are, while it is trained, the generator's plus tables of its own,
+            and the generator's have no gradient from the network's loss.
     """
 
     def __init__(
@@ -103,9 +118,10 @@ class FromGenerator(FromNoise):
         temperature: float,
         disallow_correct: bool,
         learns: bool = True,
+        disentangled: bool = False,
     ) -> None:
         super().__init__(heads, {**({GENERATOR: 1.0} if learns else {}), **weights})
-        self.generator, self.fill, self.learns = generator, fill, learns
+        self.generator, self.fill, self.learns, self.disentangled = generator, fill, learns, disentangled
         self.temperature, self.disallow_correct = temperature, disallow_correct
         if generator is not None and not learns:
             generator.requires_grad_(False)
@@ -116,6 +132,30 @@ class FromGenerator(FromNoise):
         if self.generator is not None and not self.learns:
             checkpoint.load(self.generator, folder)
             checkpoint.load_head(self.generator, self.fill, folder)
+
+    @contextmanager
+    def while_training(self, network: Network) -> Iterator[None]:
+        """With `disentangled`, the generator starts from the network's tables, and the network's own begin at 0; at the
+        end, the network's tables are the sums.
+        """
+        if not self.disentangled or self.generator is None:
+            yield
+            return
+        pairs = [
+            (getattr(network.backbone.embeddings, part), getattr(self.generator.backbone.embeddings, part))
+            for part in ("word_embeddings", "position_embeddings")
+        ]
+        tables = [(table, base) for table, base in pairs if isinstance(table, nn.Embedding)]
+        for table, base in tables:
+            with torch.no_grad():
+                base.weight.copy_(table.weight)
+                table.weight.zero_()
+            parametrize.register_parametrization(table, "weight", AddStopped(base))
+        try:
+            yield
+        finally:
+            for table, _ in tables:
+                parametrize.remove_parametrizations(table, "weight", leave_parametrized=True)
 
     def denominators(self) -> dict[str, str]:
         generator = {GENERATOR: self.fill.denominator} if self.learns else {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
@@ -74,6 +75,10 @@ class Objective(nn.Module):
 
     def take_over(self, folder: Path) -> None:
         """Load the initial weights of further networks from the checkpoint of the stage before."""
+
+    def while_training(self, network: Network) -> AbstractContextManager[None]:
+        """A context around all steps, in which weights of the network may be computed from those of other networks."""
+        return nullcontext()
 
     def write(self, network: nn.Module, batch: Batch) -> Batch:
         """The batch as the network reads it."""

@@ -116,6 +116,11 @@ class ObjectiveSpec(ABC):
         return False
 
     @property
+    def computes_weights(self) -> bool:
+        """Whether weights of the network are sums of others while it is trained, so that it cannot be saved then."""
+        return False
+
+    @property
     def text_tasks(self) -> dict[str, int]:
         """{task: its steps in a cycle} if each step trains one of several tasks on the text; else nothing."""
         return {}

@@ -22,6 +22,7 @@ _BESIDE = ("forgetting", "unknown_rate")  # metrics of a fine-tuning besides tho
 _OF_MIX = ("centre_of_gravity", "mix_kl")  # of a head with learned weights of layers
 _OF_LAYERS = ("accuracy", "control_accuracy", "selectivity", "mix")  # of a probe or such a head, before a layer: _l3
 _ALIKE = 0.75  # of `nearest`: an unknown name that is no nearer than this may be the metric of a user's own head
+_LAYER = re.compile(r"_layer\d+$")  # behind the name of what is measured of a single layer
 _TASK_CHOICE = re.compile(r"\+{0,2}task=")
 _TASK_KEY = re.compile(r"\+{0,2}tasks\.([\w-]+)[.=]")
 
@@ -44,7 +45,7 @@ def check_columns(path: Path, columns: Sequence[str], overrides: Iterable[str]) 
         if column in tasks:
             scores = list_metrics(node) if (node := _read_packaged(column)) else ["METRIC"]
             raise UserError(f"{path}: the column '{column}' is a task without a metric", f"write {column}/{scores[0]}")
-        if is_task(column) or column in known:
+        if is_task(column) or _LAYER.sub("", column) in known:
             continue
         near = [name for name in known if name.endswith(f"_{column}")] or nearest(column, known, _ALIKE)
         if near or not trusted_modules():  # else it may come from the user's own code

@@ -82,6 +82,8 @@ def check_processes(run: Run, profile: ResolvedProfile) -> None:
         name = type(run.optimizer).__name__.lower()
         cause = f"optimizer={name} with profile.strategy=fsdp needs whole matrices"
         raise UserError(cause, "set optimizer=adamw, or trainer=ddp")
+    if profile.sharded and any(stage.objective.computes_weights for stage in run.chain):
+        raise UserError("objective.tie computes weights, which cannot be cut into shards", "set trainer=ddp")
     if run.trainer.noise_every is not None:
         cause = f"trainer.noise_every does not work with profile.ranks={ranks}"
         raise UserError(cause, "measure it with profile.ranks=1")
@@ -253,6 +255,9 @@ def check_points(run: Run, profile: ResolvedProfile) -> None:
         raise UserError(cause, "leave task_points at 0")
     if profile.sharded:
         raise UserError(f"evaluation.task_points={points}, but the weights are in shards", "set trainer=ddp")
+    if any(stage.objective.computes_weights for stage in run.chain):
+        cause = f"evaluation.task_points={points}, but objective.tie computes weights that are saved at the end alone"
+        raise UserError(cause, "set objective.tie=embeddings, or leave task_points at 0")
 
 
 def check_stage(stage: Stage) -> None:
@@ -279,7 +284,7 @@ def check_stage(stage: Stage) -> None:
     if stage.further and run.members > 1:
         singles = ", ".join(name for evaluation in stage.further for name in evaluation.metrics)
         cause = f"members={run.members}, but only a single model can be asked for {singles}"
-        raise UserError(cause, "set evaluation.probe_examples=0 objective=mlm, or members=1")
+        raise UserError(cause, "set evaluation.probe_examples=0 evaluation.attention=false objective=mlm, or members=1")
 
 
 def check_depths(stage: Stage) -> None:
@@ -466,6 +471,10 @@ def check_chain(stages: Sequence[Stage]) -> None:
         if _shapes(stage.encoder) != _shapes(before.encoder):
             cause = f"stages.{name}.model has another shape than that of the stage before"
             raise UserError(cause, "give all stages the same size")
+        head, earlier_head = stage.head, before.head
+        if type(head) is type(earlier_head) is MaskedLMHead and _shapes(head) != _shapes(earlier_head):
+            cause = f"stages.{name}.model has another head on tokens than the stage before"
+            raise UserError(cause, "give all stages the same model.changes")
         parts, others = stage.objective.further_parts, before.objective.further_parts
         for part in (part for part in parts if part in others):
             if _shapes(parts[part]) != _shapes(others[part]):

@@ -166,7 +166,7 @@ def take_steps(stage: Stage, callbacks: list[Any], tracked: Tracked | None, grou
     share, even = (group.rank, group.size), stage.profile.sharded
     steps = PretrainingSteps(stage.plan, stage.steps, stage.profile.microbatch, share, even)
     profiler = build_profiler(stage.run.profile.profiler, stage.folder)
-    with patient(), enough_memory(stage.run):
+    with patient(), enough_memory(stage.run), stage.objective.while_training(stage.encoder):
         trainer(stage.profile, stage.steps, callbacks, tracked, group, profiler).fit(
             learner_of(stage),
             StepData(steps, done, stage.profile.workers),

@@ -13,6 +13,7 @@ from paribus.corruption.examples import Stream
 from paribus.data.order import Order
 from paribus.data.tokens.prepare import Data
 from paribus.models.network import Network
+from paribus.objectives.attention_scores import AttentionScores
 from paribus.objectives.evaluation import Evaluation, HeldOutEvaluation
 from paribus.objectives.objective import Objective
 from paribus.runs.folder import STAGES
@@ -101,7 +102,14 @@ def open_stage(run: Run, data: Data, profile: ResolvedProfile, folder: Path, ear
         pooler = run.model.pooler(encoder, run.root_seed)
     elif not run.model.fill_pairs(encoder, pair_head, run.objective.needed_pairs) and steps == 0:
         pair_head = None  # its weights are random and stay so
-    what = run.objective.held_out(run.evaluation).targets
+    held_out = HeldOutEvaluation(
+        held_out_examples(run, data),
+        run.evaluation.examples,
+        objective.token_head_name,
+        run.objective.held_out(run.evaluation).targets,
+        data.stores["train"].ids,
+    )
+    attention = [AttentionScores(encoder, held_out.arrays)] if run.evaluation.attention else []
     stage = Stage(
         run,
         data,
@@ -111,14 +119,8 @@ def open_stage(run: Run, data: Data, profile: ResolvedProfile, folder: Path, ear
         steps,
         encoder,
         objective,
-        evaluation=HeldOutEvaluation(
-            held_out_examples(run, data),
-            run.evaluation.examples,
-            objective.token_head_name,
-            what,
-            data.stores["train"].ids,
-        ),
-        further=[*find_probes(run, data, objective, pair_head), *run.objective.evaluations(run, data)],
+        evaluation=held_out,
+        further=[*find_probes(run, data, objective, pair_head), *attention, *run.objective.evaluations(run, data)],
         in_distribution=InDistribution(run, data, objective) if run.evaluation.own_points and steps else None,
         pooler=pooler,
         earlier=tuple(stage.evaluation for stage in earlier),

@@ -6,7 +6,7 @@ before noise).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -23,10 +23,9 @@ class MaskedLMHead(TokenHead):
     """dense, GELU, LayerNorm, the tied word embeddings, an output bias (BERT, `run_pretraining.py`).
 
     The dense layer leads to the width of the embeddings if that is another one (ALBERT, `run_pretraining.py`). A
-    left-to-right LM has this head too: its targets are one place to the right of the state that predicts them.
+    left-to-right LM has this head too: its targets are one place to the right of the state that predicts them. A
+    network may say that the table is not tied, and where the bias begins (`head_untied`, `head_counts`).
     """
-
-    initial_values: ClassVar[Mapping[str, float]] = {"bias": 0.0}
 
     def __init__(self, network: Network) -> None:
         super().__init__()
@@ -36,11 +35,18 @@ class MaskedLMHead(TokenHead):
         self.activation: nn.Module = ACT2FN[network.head_activation]
         self.norm = nn.LayerNorm(width, eps=network.norm_eps, bias="norm" not in network.head_unbiased)
         self.bias = nn.Parameter(torch.zeros(words))
+        self.own_table_VD = nn.Parameter(torch.zeros(words, width)) if network.head_untied else None
+        self.initial_values = {"bias": initial_bias(network)}
+
+    @property
+    def tied_VD(self) -> Tensor:
+        """The word embeddings, to which it is tied unless it has a table of its own."""
+        return self._network[0].table_VD
 
     @property
     def table_VD(self) -> Tensor:
-        """The word embeddings that it is tied to."""
-        return self._network[0].table_VD
+        """The output table."""
+        return self.tied_VD if self.own_table_VD is None else self.own_table_VD
 
     def scores(self, hidden_PD: Tensor) -> Tensor:
         return linear(self.norm(self.activation(self.dense(hidden_PD))), self.table_VD, self.bias)
@@ -54,7 +60,7 @@ class SideLMHead(MaskedLMHead):
         self._network, self.side, self.slots = [network], side, slots
 
     @property
-    def table_VD(self) -> Tensor:
+    def tied_VD(self) -> Tensor:
         network: Any = self._network[0]
         table_VD: Tensor = network.side(self.side).table_VD
         return table_VD
@@ -100,7 +106,6 @@ class SpanBoundaryHead(Head):
     has a boundary.
     """
 
-    initial_values: ClassVar[Mapping[str, float]] = {"bias": 0.0}
     denominator = "boundary"
     extra_count = 1  # as in SpanBERT's `spanbert_loss.py`
 
@@ -114,6 +119,8 @@ class SpanBoundaryHead(Head):
         self.second = nn.Linear(network.width, width)
         self.second_norm = nn.LayerNorm(width, eps=eps)
         self.bias = nn.Parameter(torch.zeros(words))
+        self.own_table_VD = nn.Parameter(torch.zeros(words, width)) if network.head_untied else None
+        self.initial_values = {"bias": initial_bias(network)}
 
     def reads(self, batch: Batch) -> list[Tensor] | None:
         return [batch["left_S"], batch["right_S"]]
@@ -123,7 +130,8 @@ class SpanBoundaryHead(Head):
         beside = [outputs.at(batch[side]) for side in ("left_S", "right_S")]
         read_SE = torch.cat([*beside, self.place(batch["place_S"])], dim=-1)
         first_SD = self.first_norm(gelu(self.first(read_SE)))
-        return linear(self.second_norm(gelu(self.second(first_SD))), self._network[0].table_VD, self.bias)
+        table_VD = self._network[0].table_VD if self.own_table_VD is None else self.own_table_VD
+        return linear(self.second_norm(gelu(self.second(first_SD))), table_VD, self.bias)
 
     def forward(self, outputs: Outputs, batch: Batch) -> Tensor:
         return summed_cross_entropy(self.logits(outputs, batch), batch["inside_S"])
@@ -145,6 +153,14 @@ class LanguageModelHead(TokenHead):
         if self.weight is not None:
             return linear(hidden_PD, self.weight)
         return linear(hidden_PD * network.width**-0.5, network.table_VD)
+
+
+def initial_bias(network: Network) -> float | Tensor:
+    """0, or float32 [V]: the logarithms of add-one frequencies in the training text, if the network asks for them."""
+    if not network.head_counts:
+        return 0.0
+    count_V = torch.from_numpy(network.vocabulary.count_V) + 1.0
+    return (count_V / count_V.sum()).log().float()
 
 
 def start_head(head: Head, network: Network, seed: int, weights: Mapping[str, Tensor] | None) -> Head:
