@@ -210,6 +210,9 @@ class Encoder(Network):
             if self.spec.sharing in ("all", "attention") and _settings(layers[first]) != _settings(layer):
                 cause = f"model.changes differ between layers {first} and {number}, which share their attention"
                 raise UserError(cause, "set model.sharing=none or ffn")
+        for name, change in self.spec.sorted_changes:
+            every = [getattr(layer.attention.self, "parts", {}) for layer in layers]
+            change.tie([parts[name] for parts in every if name in parts])
 
     def restore_sharing(self) -> None:
         """Give every layer the modules of the first of its group: attention, feed-forward, each with its LayerNorm."""
