@@ -13,9 +13,11 @@ from typing import Any, ClassVar
 import pytest
 import torch
 from torch import Tensor
-from toys_changes import Alternating, Buckets, MeanOfRow, NormedHeads, Relative, Sigmoid
+from torch.utils.flop_counter import FlopCounterMode
+from toys_changes import Alternating, Buckets, MeanOfRow, NormedHeads, Relative, Squares
 from transformers import AutoConfig
 from transformers.models.bert.modeling_bert import BertLayer
+from transformers.models.qwen3.modeling_qwen3 import Qwen3RMSNorm
 
 from paribus.core.build import build
 from paribus.core.config import compose, plain
@@ -28,7 +30,11 @@ from paribus.models import checkpoint, last_layer
 from paribus.models.attention import CHANGED, PLAIN, attend
 from paribus.models.bert import Bert
 from paribus.models.change import Change, Positions, Rotary
+from paribus.models.changes.head_size import HeadSize
+from paribus.models.changes.qk_norm import QKNorm, QKNormPart
 from paribus.models.changes.shared_key import SharedKey, SharedKeyPart
+from paribus.models.changes.sigmoid import SigmoidPart
+from paribus.models.changes.unscaled import Unscaled
 from paribus.models.changes.window import Window
 from paribus.models.encoder import Encoder
 from paribus.models.heads.head import name_places
@@ -49,7 +55,7 @@ TOYS: dict[str, Change] = {
     "relative": Relative(),
     "alternating": Alternating(),
     "toy_buckets": Buckets(),
-    "sigmoid": Sigmoid(),
+    "squares": Squares(),
     "normed": NormedHeads(),
 }
 
@@ -70,17 +76,27 @@ def find_shipped() -> dict[str, Change]:
     found = pkgutil.iter_modules(package.__path__, f"{package.__name__}.")
     modules = [change_module, *(import_module(each.name) for each in found)]
     kinds = [kind for module in modules for kind in vars(module).values() if isinstance(kind, type)]
-    return {kind.__name__.lower(): kind() for kind in kinds if issubclass(kind, Change) and kind is not Change}
+    return {
+        kind.__name__.lower(): kind() for kind in kinds if issubclass(kind, Change) and kind not in (Change, Positions)
+    }
+
+
+def together(changes: dict[str, Change]) -> dict[str, Change]:
+    """Those that can be combined: of several that set the same, the first."""
+    kept: dict[str, Change] = {}
+    for name, change in changes.items():
+        if not any(change.sets & other.sets for other in kept.values()):
+            kept[name] = change
+    return kept
 
 
 SHIPPED = find_shipped()
-SOME = {name: each for name, each in SHIPPED.items() if name == "rotary" or not isinstance(each, Positions)}
 SETS: dict[str, dict[str, Change]] = {
     **{name: {name: each} for name, each in (SHIPPED | TOYS).items()},
     "narrow_window": {"local": Window(2)},
     "dominant_diagonal": {"scores": SharedKey(normalize=False, diagonal=True)},
-    "all_shipped": SOME | {"window": Window(3)},
-    "all": {key: each for key, each in (SOME | TOYS).items() if key not in ("toy_buckets", "alternating")},
+    "all_shipped": together(SHIPPED | {"window": Window(3)}),
+    "all": together({key: each for key, each in (SHIPPED | TOYS).items() if key not in ("alternating", "squares")}),
 }
 
 
@@ -230,6 +246,70 @@ def test_one_projection_less() -> None:
     assert cost == -100 * 3 * 2 * 16**2
 
 
+def test_heads_have_widths_of_their_own() -> None:
+    """Table 3 B of arXiv 1706.03762 in the reference's numbers: keys of 16 save 7,077,888 weights; here in 6 layers."""
+    base = Bert(6, 512, 8, 2048)
+    narrow = replace(base, changes={"heads": HeadSize(16, None)})
+    assert base.matmul_parameters() - narrow.matmul_parameters() == 7_077_888 / 18 * 6
+    batch, spec = batch_of(full=True), changed({"heads": HeadSize(4, 12), "position": Rotary()})
+    encoder, plain = spec.build_one(VOCABULARY, 0), PLAIN_BERT.build_one(VOCABULARY, 0)
+    shapes = {name: tuple(weight.shape) for name, weight in encoder.backbone.encoder.layer[1].named_parameters()}
+    assert shapes["attention.self.query.weight"] == shapes["attention.self.key.weight"] == (8, 16)
+    assert shapes["attention.self.value.weight"] == (24, 16)
+    assert shapes["attention.output.dense.weight"] == (16, 24)
+    with FlopCounterMode(display=False) as counted:
+        encoder(batch)
+    assert spec.forward_flops(B * L, L) == pytest.approx(counted.get_total_flops(), rel=0.05)
+    same = changed({"heads": HeadSize(8, 8)}).build_one(VOCABULARY, 0)
+    assert torch.equal(same(batch).hidden_BLD, plain(batch).hidden_BLD)
+
+
+def test_folded_scores_begin_as_scaled_ones() -> None:
+    batch = batch_of()
+    plain, folded, unscaled = (
+        changed(changes).build_one(VOCABULARY, 0)(batch).hidden_BLD
+        for changes in ({}, {"scale": Unscaled(fold=True)}, {"scale": Unscaled()})
+    )
+    torch.testing.assert_close(folded, plain, atol=1e-5, rtol=1e-5)
+    assert not torch.allclose(unscaled, plain, atol=1e-2)
+
+
+def test_norms_of_queries_and_keys_are_those_of_qwen3() -> None:
+    part = changed({"scores": QKNorm()}).build_one(VOCABULARY, 0).backbone.encoder.layer[0].attention.self.parts.scores
+    theirs = Qwen3RMSNorm(8, eps=1e-6)
+    with torch.no_grad():
+        part.key_norm.weight.copy_(torch.arange(1.0, 9.0))
+        theirs.weight.copy_(torch.arange(1.0, 9.0))
+    query, key, place_1L = torch.randn(B, 2, L, 8), torch.randn(B, 2, L, 8), torch.arange(L)[None]
+    torch.testing.assert_close(part.turn(query, key, place_1L, place_1L)[1], theirs(key), atol=1e-5, rtol=1e-5)
+    layer = QKNormPart(8, QKNorm("layer", gain=False)).turn(query, key, place_1L, place_1L)[0]
+    torch.testing.assert_close(layer.mean(-1), torch.zeros(B, 2, L), atol=1e-5, rtol=0)
+    torch.testing.assert_close(layer.var(-1, correction=0), torch.ones(B, 2, L), atol=1e-3, rtol=0)
+
+
+def test_positions_turn_queries_before_or_after_their_norm() -> None:
+    batch = batch_of()
+    before, after = (changed({"p": Rotary(), "a": QKNorm(before_positions=way)}) for way in (True, False))
+    orders = [
+        list(spec.build_one(VOCABULARY, 0).backbone.encoder.layer[0].attention.self.parts) for spec in (before, after)
+    ]
+    assert orders == [["a", "p"], ["p", "a"]]
+    states = [spec.build_one(VOCABULARY, 0)(batch).hidden_BLD for spec in (before, after)]
+    torch.testing.assert_close(*states)  # a rotation keeps lengths, and scales begin at 1
+
+
+def test_a_sigmoid_weighs_each_key_by_itself() -> None:
+    """sigmoid(q k / sqrt(d) - log n) v, the sum over what a query sees (arXiv 2409.04431, section 2)."""
+    query, key, value = torch.randn(3, 2, 2, 5, 8).unbind(0)
+    caller = SimpleNamespace(is_causal=False, parts={"scores": SigmoidPart(None)})
+    seen = torch.tensor([True, True, True, False, False]).expand(2, 1, 5, 5)
+    read, _ = attend(caller, query, key, value, seen, scaling=8**-0.5)
+    share = torch.sigmoid(query @ key[:, :, :3].transpose(2, 3) * 8**-0.5 - torch.tensor(3.0).log())
+    torch.testing.assert_close(read, (share @ value[:, :, :3]).transpose(1, 2), atol=1e-5, rtol=1e-5)
+    share = SigmoidPart(-2.0).share(torch.zeros(1, 1, 1, 2))
+    assert share.flatten().tolist() == pytest.approx([0.1192, 0.1192], abs=1e-4)
+
+
 @pytest.mark.parametrize("length", [1, 5, 12, 40])
 @pytest.mark.parametrize("attention", ["full", "left", "right"])
 @pytest.mark.parametrize("sides", ["both", "left", "right"])
@@ -258,11 +338,16 @@ def test_longformer_s_pairs() -> None:
     [
         ({"position": Rotary(), "far": Buckets()}, {}, "model.changes.far and model.changes.position both set the pos"),
         ({"one": SharedKey(), "two": SharedKey()}, {}, "both set the queries"),
-        ({"keys": Sigmoid()}, {}, "torch uses the name of model.changes.keys itself"),
-        ({"a": Sigmoid(), "b": Sigmoid()}, {}, "model.changes.a and model.changes.b both replace the softmax"),
+        ({"keys": Squares()}, {}, "torch uses the name of model.changes.keys itself"),
+        ({"a": Squares(), "b": Squares()}, {}, "model.changes.a and model.changes.b both replace the softmax"),
         ({"near": Alternating()}, {"sharing": "all"}, "differ between layers 0 and 1, which share their attention"),
         ({"local": Window(0)}, {}, "width=0, below 1"),
         ({"local": Window(2, "up")}, {}, "sides=up"),
+        ({"heads": HeadSize(None, None)}, {}, "neither key nor value"),
+        ({"heads": HeadSize(0)}, {}, "key=0, below 1"),
+        ({"heads": HeadSize(5), "position": Rotary()}, {}, "rotates pairs of features, but each head has 5"),
+        ({"scale": Unscaled(fold=True), "scores": SharedKey()}, {}, "fold=true need weights of queries"),
+        ({"scores": QKNorm("batch")}, {}, "kind=batch"),
         ({"odd": PLAIN_BERT}, {}, "model.changes.odd is Bert, not a change of an encoder"),
     ],
 )

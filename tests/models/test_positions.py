@@ -57,7 +57,8 @@ def filled(part: AttentionPart) -> Any:
 
 def scores_of(part: AttentionPart, query: Tensor, key: Tensor) -> Tensor:
     """[B, H, L, L]: what goes into the softmax."""
-    changed = apply_parts([part], False, query, key, None, query.shape[-1] ** -0.5, None)
+    scale = getattr(part, "scale", query.shape[-1] ** -0.5)
+    changed = apply_parts([part], False, query, key, None, scale, None)
     scores = changed.query @ changed.key.transpose(2, 3)
     return scores if changed.bias is None else scores + changed.bias
 
@@ -207,7 +208,8 @@ def test_disentangled_attention_is_deberta_s(terms: tuple[bool, bool], length: i
         hidden_size=D, num_attention_heads=H, relative_attention=True, max_relative_positions=8, pos_att_type=kinds
     )
     config.hidden_dropout_prob = config.attention_probs_dropout_prob = 0.0
-    theirs, part = DisentangledSelfAttention(config), filled(Disentangled(*terms, most=8).attention(PLAIN, 0))
+    spec = changed(Disentangled(*terms, most=8))
+    theirs, part = DisentangledSelfAttention(config), filled(spec.changes["position"].attention(spec, 0))
     if part.key is not None:
         theirs.pos_proj.weight.data = part.key.weight.data
     if part.query is not None:

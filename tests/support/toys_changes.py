@@ -22,7 +22,7 @@ class Relative(Change):
     exact_at_places: ClassVar[bool] = True
 
     def attention(self, shape: Bert, layer: int) -> AttentionPart:
-        return RelativePart(self.most, shape.hidden // shape.heads)
+        return RelativePart(self.most, shape.key_size, shape.value_size)
 
     def std(self, shape: Bert, name: str) -> float | None:
         return 0.5 if name.endswith("of_key_RE") else None
@@ -31,11 +31,11 @@ class Relative(Change):
 class RelativePart(AttentionPart):
     initial_values: ClassVar[dict[str, float]] = {"of_value_RE": 0.25}
 
-    def __init__(self, most: int, width: int) -> None:
+    def __init__(self, most: int, key: int, value: int) -> None:
         super().__init__()
         self.most = most
-        self.of_key_RE = nn.Parameter(torch.empty(2 * most + 1, width))
-        self.of_value_RE = nn.Parameter(torch.empty(2 * most + 1, width))
+        self.of_key_RE = nn.Parameter(torch.empty(2 * most + 1, key))
+        self.of_value_RE = nn.Parameter(torch.empty(2 * most + 1, value))
 
     def clip(self, place_Q: Tensor, place_K: Tensor) -> Tensor:
         return (place_K[:, None, :] - place_Q[:, :, None]).clamp(-self.most, self.most) + self.most
@@ -91,18 +91,18 @@ class BucketsPart(AttentionPart):
 
 
 @dataclass(frozen=True)
-class Sigmoid(Change):
-    """Each weight by itself, without a softmax (arXiv 2409.04431)."""
+class Squares(Change):
+    """Squares of scores in place of a softmax."""
 
     exact_at_places: ClassVar[bool] = True
 
     def attention(self, shape: Bert, layer: int) -> AttentionPart:
-        return SigmoidPart()
+        return SquaresPart()
 
 
-class SigmoidPart(AttentionPart):
+class SquaresPart(AttentionPart):
     def share(self, score_BHQK: Tensor) -> Tensor:
-        return torch.sigmoid(score_BHQK - 2.0)
+        return score_BHQK.relu().square()
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class NormedHeads(Change):
     exact_at_places: ClassVar[bool] = True
 
     def attention(self, shape: Bert, layer: int) -> AttentionPart:
-        return NormedHeadsPart(shape.hidden // shape.heads)
+        return NormedHeadsPart(shape.key_size)
 
 
 class NormedHeadsPart(AttentionPart):

@@ -101,7 +101,7 @@ class _Plain(torch.autograd.Function):
         if scale != 1.0:
             query_BHLE = torch.mul(query_BHLE, scale, out=query_BHLE.new_empty(query_BHLE.shape))
         query_NLE = query_BHLE.reshape(-1, length, width)
-        key_NSE, value_NSE = (part.reshape(-1, seen, width) for part in (key_BHSE, value_BHSE))
+        key_NSE, value_NSE = (part.reshape(-1, seen, part.shape[3]) for part in (key_BHSE, value_BHSE))
         score_NLS = torch.bmm(query_NLE, key_NSE.transpose(1, 2))
         if bias is not None:
             score_NLS.view(batch, heads, length, seen).add_(bias)
@@ -110,7 +110,7 @@ class _Plain(torch.autograd.Function):
         ctx.save_for_backward(query_NLE, key_NSE, value_NSE, share_NLS, keep_NLS)
         ctx.scale, ctx.bias = scale, bias.shape if bias is not None and ctx.needs_input_grad[3] else None
         read_NLE = torch.bmm(share_NLS if keep_NLS is None else share_NLS * keep_NLS, value_NSE)
-        return read_NLE.view(batch, heads, length, width)
+        return read_NLE.view(batch, heads, length, -1)
 
     @staticmethod
     def backward(ctx: Any, gradient_BHLE: Tensor) -> tuple[Tensor | None, ...]:

@@ -72,11 +72,12 @@ class Bert(ModelSpec):
             )
         if self.groups > 1 and self.sharing == "none":
             raise UserError(f"model.groups={self.groups} needs sharing", "set model.sharing=all, attention or ffn")
-        setting: dict[str, str] = {}
         for name, change in self.sorted_changes:
             if not isinstance(change, Change):
                 cause = f"model.changes.{name} is {type(change).__name__}, not a change of an encoder"
                 raise UserError(cause, f"write +model/change@model.changes.{name}=NAME")
+        setting: dict[str, str] = {}
+        for name, change in self.sorted_changes:
             change.check(self)
             for part in sorted(change.sets):
                 if part in setting:
@@ -101,8 +102,9 @@ class Bert(ModelSpec):
         for _, change in self.sorted_changes:
             if (why := change.lacks_class(self)) is not None:
                 return why
-        if len(self.changes) > 1:
-            names = " and ".join(type(change).__name__ for _, change in self.sorted_changes)
+        different = [change for _, change in self.sorted_changes if not change.keeps_class]
+        if len(different) > 1:
+            names = " and ".join(type(change).__name__ for change in different)
             return f"transformers has no class for an encoder with {names}"
         return None
 
@@ -110,6 +112,24 @@ class Bert(ModelSpec):
     def sorted_changes(self) -> list[tuple[str, Change]]:
         """By name: the order in a config does not count."""
         return sorted(self.changes.items(), key=lambda named: named[0])
+
+    @property
+    def key_size(self) -> int:
+        """Width of the queries and keys of a head."""
+        given = (change.key_size(self) for change in self.changes.values())
+        return next((size for size in given if size is not None), self.hidden // self.heads)
+
+    @property
+    def value_size(self) -> int:
+        """Width of the values of a head."""
+        given = (change.value_size(self) for change in self.changes.values())
+        return next((size for size in given if size is not None), self.hidden // self.heads)
+
+    @property
+    def score_scale(self) -> float:
+        """What the products of queries and keys are multiplied by."""
+        given = (change.score_scale(self) for change in self.changes.values())
+        return next((scale for scale in given if scale is not None), self.key_size**-0.5)
 
     @property
     def table_width(self) -> int:
@@ -134,7 +154,8 @@ class Bert(ModelSpec):
         projection of the embeddings; without embeddings and heads.
         """
         projection = self.table_width * self.hidden if self.table_width != self.hidden else 0
-        return projection + self.layers * (4 * self.hidden**2 + 2 * self.hidden * self.intermediate)
+        attention = 2 * self.hidden * self.heads * (self.key_size + self.value_size)
+        return projection + self.layers * (attention + 2 * self.hidden * self.intermediate)
 
     def forward_flops(self, tokens: float, length: float, written: float = 0.0, rows: float = 0.0) -> float:
         """As `Shape.forward_flops`; an encoder writes nothing, and rows count as full."""
@@ -143,7 +164,8 @@ class Bert(ModelSpec):
         seen = length if self.attention == "full" else (length + 1) / 2
         seen = min([seen, *(change.seen(self, length) for change in self.changes.values())])
         further = sum(change.forward_flops(self, tokens, length) for change in self.changes.values())
-        return tokens * (2.0 * self.matmul_parameters() + 4.0 * self.layers * seen * self.hidden) + further
+        read = self.heads * (self.key_size + self.value_size) / 2  # of each key and value, by scores and their weights
+        return tokens * (2.0 * self.matmul_parameters() + 4.0 * self.layers * seen * read) + further
 
     def build(self, vocabulary: Vocabulary, seed: int) -> Network:
         from paribus.models.encoder import TwoWay

@@ -30,6 +30,7 @@ class Change:
         exact_at_places: whether the last layer, computed only at the places that heads read, has the states that the
             whole layer has there. If not, the whole layer is computed.
         one_part: whether the attention of all layers has the part of the first one.
+        keeps_class: whether every class in `transformers` that has the encoder without it has the one with it.
         layout: the names of its class in `transformers`, if that is not the class of the encoder without it.
     """
 
@@ -37,6 +38,7 @@ class Change:
     sets: ClassVar[Set[str]] = frozenset()
     exact_at_places: ClassVar[bool] = False
     one_part: ClassVar[bool] = False
+    keeps_class: ClassVar[bool] = False
     layout: ClassVar[Layout | None] = None
 
     def check(self, shape: Bert) -> None:
@@ -51,6 +53,18 @@ class Change:
 
     def tie(self, parts: Sequence[AttentionPart]) -> None:
         """Let its parts in the attention of the layers, which are given from below, share weights."""
+
+    def key_size(self, shape: Bert) -> int | None:
+        """Width of the queries and keys of a head; None for hidden / heads."""
+        return None
+
+    def value_size(self, shape: Bert) -> int | None:
+        """Width of the values of a head; None for hidden / heads."""
+        return None
+
+    def score_scale(self, shape: Bert) -> float | None:
+        """What the products of queries and keys are multiplied by; None for 1 / sqrt(width of a key)."""
+        return None
 
     def std(self, shape: Bert, name: str) -> float | None:
         """Standard deviation of the initial weights of a parameter of the encoder; None for what it is without it."""
@@ -69,7 +83,7 @@ class Change:
 
     def lacks_class(self, shape: Bert) -> str | None:
         """Why `transformers` has no class for the changed encoder; None if it has one."""
-        return f"transformers has no class for an encoder with {type(self).__name__}"
+        return None if self.keeps_class else f"transformers has no class for an encoder with {type(self).__name__}"
 
 
 class Positions(Change):
@@ -106,7 +120,7 @@ class Rotary(Positions):
             raise UserError(f"model.changes.position.share={self.share} is not above 0 and at most 1", "give 0.25 or 1")
 
     def check(self, shape: Bert) -> None:
-        if (width := shape.hidden // shape.heads) % 2:
+        if (width := shape.key_size) % 2:
             cause = f"model.position=rotary rotates pairs of features, but each head has {width}"
             raise UserError(cause, "choose model.hidden and model.heads so that hidden / heads is even")
         if (rotated := self.share * width) % 2:
@@ -116,11 +130,11 @@ class Rotary(Positions):
     def attention(self, shape: Bert, layer: int) -> AttentionPart:
         from paribus.models.rotary import RotaryPart
 
-        return RotaryPart(round(self.share * (shape.hidden // shape.heads)), float(self.base))
+        return RotaryPart(round(self.share * shape.key_size), float(self.base))
 
     def forward_flops(self, shape: Bert, tokens: float, length: float) -> float:
         """Each of the queries' and keys' rotated pairs takes four products and two sums."""
-        return tokens * shape.layers * 2 * shape.hidden * self.share * 3.0
+        return tokens * shape.layers * 2 * shape.heads * shape.key_size * self.share * 3.0
 
     def lacks_class(self, shape: Bert) -> str | None:
         if shape.norm == "pre":

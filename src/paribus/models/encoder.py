@@ -82,6 +82,8 @@ class Encoder(Network):
             self.backbone.embeddings.register_forward_hook(lambda table, _, states_BLE: table.projection(states_BLE))
         for _, change in spec.sorted_changes:
             change.alter(self)
+        for layer in self.backbone.encoder.layer:
+            layer.attention.self.scaling = spec.score_scale
         self._add_parts()
         self.restore_sharing()
         exact = all(change.exact_at_places for _, change in spec.sorted_changes)

@@ -60,7 +60,7 @@ class _LastLayer(nn.Module):
         attention, seen_BLD = self.attention.self, self.before_attention(hidden_states)
         projected = attention.query(_take(seen_BLD, self.column_BQ)), attention.key(seen_BLD), attention.value(seen_BLD)
         query, key, value = (
-            states.unflatten(-1, (-1, attention.attention_head_size)).transpose(1, 2) for states in projected
+            states.unflatten(-1, (attention.num_attention_heads, -1)).transpose(1, 2) for states in projected
         )
         if attention_mask is not None and attention_mask.shape[2] > 1:
             attention_mask = attention_mask.take_along_dim(self.column_BQ[:, None, :, None], 2)

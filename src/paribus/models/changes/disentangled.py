@@ -26,14 +26,14 @@ class Disentangled(Positions):
     All layers share one table with a vector for each distance of a query to the right of a key, clipped to -most ...
     most - 1; a `most` of null is `model.positions`. Each layer projects it to keys, which queries read
     (`content_to_position`), and to queries, which keys read (`position_to_content`). Scores are divided by the root of
-    the width of a head times the number of their terms, 3 with both (equation 4). Where the authors' code has no bias,
+    the width of a key times the number of their terms, 3 with both (equation 4). Where the authors' code has no bias,
     in the projection to keys, BERT's stays. Raises UserError if both terms are off.
     """
 
     content_to_position: bool = True
     position_to_content: bool = True
     most: int | None = field(default=None, metadata=within(1, 10**6))
-    sets: ClassVar[frozenset[str]] = frozenset({"positions", "scale"})
+    sets: ClassVar[frozenset[str]] = frozenset({"positions", "scale of scores"})
 
     def __post_init__(self) -> None:
         if not (self.content_to_position or self.position_to_content):
@@ -44,7 +44,10 @@ class Disentangled(Positions):
 
     def attention(self, shape: Bert, layer: int) -> AttentionPart:
         terms = self.content_to_position, self.position_to_content
-        return DisentangledPart(shape.hidden, shape.heads, self.most or shape.positions, *terms, shape.dropout)
+        return DisentangledPart(shape, self.most or shape.positions, *terms)
+
+    def score_scale(self, shape: Bert) -> float:
+        return ((1 + self.content_to_position + self.position_to_content) * shape.key_size) ** -0.5
 
     def tie(self, parts: Sequence[AttentionPart]) -> None:
         for part in parts:
@@ -56,26 +59,20 @@ class Disentangled(Positions):
         """
         distances = min(2 * (self.most or shape.positions), 2 * length - 1)
         terms = self.content_to_position + self.position_to_content
-        return tokens * shape.layers * terms * 2.0 * distances * shape.hidden
+        return tokens * shape.layers * terms * 2.0 * distances * shape.heads * shape.key_size
 
 
 class DisentangledPart(AttentionPart):
     """`table_RD` holds the distances of a query to the right of a key, from -most to most - 1."""
 
-    turn_order = 2
-
-    def __init__(self, hidden: int, heads: int, most: int, to_position: bool, to_content: bool, dropout: float) -> None:
+    def __init__(self, shape: Bert, most: int, to_position: bool, to_content: bool) -> None:
         super().__init__()
-        self.heads, self.most = heads, most
-        self.shrink = (1 + to_position + to_content) ** -0.5
-        self.scale = self.shrink * (hidden // heads) ** -0.5
-        self.table_RD = nn.Parameter(torch.empty(2 * most, hidden))
-        self.key = nn.Linear(hidden, hidden, bias=False) if to_position else None
-        self.query = nn.Linear(hidden, hidden) if to_content else None
-        self.dropout = nn.Dropout(dropout)
-
-    def turn(self, query: Tensor, key: Tensor, place_Q: Tensor, place_K: Tensor) -> tuple[Tensor, Tensor]:
-        return query * self.shrink, key
+        width = shape.heads * shape.key_size
+        self.heads, self.most, self.scale = shape.heads, most, shape.score_scale
+        self.table_RD = nn.Parameter(torch.empty(2 * most, shape.hidden))
+        self.key = nn.Linear(shape.hidden, width, bias=False) if to_position else None
+        self.query = nn.Linear(shape.hidden, width) if to_content else None
+        self.dropout = nn.Dropout(shape.dropout)
 
     def score(self, query: Tensor, key: Tensor, place_Q: Tensor, place_K: Tensor) -> Tensor:
         """Of the table only the distances of a row are projected. Queries come scaled."""

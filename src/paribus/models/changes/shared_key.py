@@ -20,7 +20,7 @@ HIDDEN: Final = -1e5  # Reformer's: a token that sees no other still sees itself
 
 @dataclass(frozen=True)
 class SharedKey(Change):
-    """One projection for queries and keys, which saves hidden^2 weights per layer.
+    """One projection for queries and keys, which saves hidden^2 weights per layer (with heads of their usual width).
 
     A token's score with itself is then the largest of its row. Reformer's remedies: `normalize` gives all keys the same
     length, and with `diagonal=false` a token sees itself only if it sees no other.
@@ -33,13 +33,13 @@ class SharedKey(Change):
 
     def alter(self, encoder: Encoder) -> None:
         for layer in encoder.backbone.encoder.layer:
-            layer.attention.self.query = NoQuery(layer.attention.self.all_head_size)
+            layer.attention.self.query = NoQuery(encoder.spec.heads * encoder.spec.key_size)
 
     def attention(self, shape: Bert, layer: int) -> AttentionPart:
         return SharedKeyPart(self.normalize, self.diagonal)
 
     def forward_flops(self, shape: Bert, tokens: float, length: float) -> float:
-        return -2.0 * tokens * shape.layers * shape.hidden**2
+        return -2.0 * tokens * shape.layers * shape.hidden * shape.heads * shape.key_size
 
 
 class NoQuery(nn.Module):

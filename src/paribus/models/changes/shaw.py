@@ -39,20 +39,21 @@ class Shaw(Positions):
 
     def attention(self, shape: Bert, layer: int) -> AttentionPart:
         part = ShawPart if self.values else ShawKeyPart
-        return part(self.most, shape.hidden // shape.heads, self.keys)
+        return part(self.most, shape.key_size if self.keys else None, shape.value_size)
 
     def forward_flops(self, shape: Bert, tokens: float, length: float) -> float:
         """Every query is multiplied by all vectors, and so are the summed weights of every query's values."""
-        return tokens * shape.layers * 2.0 * (2 * self.most + 1) * shape.hidden * (self.keys + self.values)
+        width = self.keys * shape.key_size + self.values * shape.value_size
+        return tokens * shape.layers * 2.0 * (2 * self.most + 1) * shape.heads * width
 
 
 class ShawKeyPart(AttentionPart):
-    """Adds to the keys."""
+    """Adds to keys of width `key`, if there is one."""
 
-    def __init__(self, most: int, width: int, keys: bool) -> None:
+    def __init__(self, most: int, key: int | None, value: int) -> None:
         super().__init__()
         self.most = most
-        self.of_key_RE = nn.Parameter(torch.empty(2 * most + 1, width)) if keys else None
+        self.of_key_RE = None if key is None else nn.Parameter(torch.empty(2 * most + 1, key))
 
     def clip(self, place_Q: Tensor, place_K: Tensor) -> Tensor:
         """[B or 1, Q, K]: which vector belongs to a query and a key."""
@@ -65,11 +66,11 @@ class ShawKeyPart(AttentionPart):
 
 
 class ShawPart(ShawKeyPart):
-    """Adds to the values too."""
+    """Adds to values too, of width `value`."""
 
-    def __init__(self, most: int, width: int, keys: bool) -> None:
-        super().__init__(most, width, keys)
-        self.of_value_RE = nn.Parameter(torch.empty(2 * most + 1, width))
+    def __init__(self, most: int, key: int | None, value: int) -> None:
+        super().__init__(most, key, value)
+        self.of_value_RE = nn.Parameter(torch.empty(2 * most + 1, value))
 
     def read(self, share_BHQK: Tensor, place_Q: Tensor, place_K: Tensor) -> Tensor:
         """Keys at one clipped distance have one vector, so that their weights are summed first."""

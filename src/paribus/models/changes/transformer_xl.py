@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TransformerXL(Positions):
-    """The score of query i and key j is ((q + u) k + (q + v) W R) / sqrt(width of a head), where R are the sinusoids of
+    """The score of query i and key j is ((q + u) k + (q + v) W R) / sqrt(width of a key), where R are the sinusoids of
     i - j.
 
     All layers share u and v, a vector for each head, and each has a matrix W, as in the authors' code. Unlike there,
@@ -28,14 +28,12 @@ class TransformerXL(Positions):
     Nothing is carried from row to row. Raises UserError for an odd width.
     """
 
-    sets: ClassVar[frozenset[str]] = frozenset({"positions", "scale"})
-
     def check(self, shape: Bert) -> None:
         if shape.hidden % 2:
             raise UserError(f"sinusoids come in pairs, but the width is {shape.hidden}", "give an even model.hidden")
 
     def attention(self, shape: Bert, layer: int) -> AttentionPart:
-        return TransformerXLPart(shape.hidden, shape.heads, shape.dropout)
+        return TransformerXLPart(shape)
 
     def tie(self, parts: Sequence[AttentionPart]) -> None:
         for part in parts:
@@ -45,7 +43,7 @@ class TransformerXL(Positions):
         """Every query is multiplied by 2 length - 1 distances, and every key by u. The projection of the distances by W
         is left out: it is done once per batch, whatever its number of rows.
         """
-        return tokens * shape.layers * 2.0 * (2 * length - 1 + 1) * shape.hidden
+        return tokens * shape.layers * 2.0 * (2 * length - 1 + 1) * shape.heads * shape.key_size
 
 
 class TransformerXLPart(AttentionPart):
@@ -53,12 +51,13 @@ class TransformerXLPart(AttentionPart):
 
     turn_order = 2
 
-    def __init__(self, hidden: int, heads: int, dropout: float) -> None:
+    def __init__(self, shape: Bert) -> None:
         super().__init__()
-        self.hidden, self.heads, self.scale = hidden, heads, (hidden // heads) ** -0.5
-        self.content_HE, self.distance_HE = (nn.Parameter(torch.empty(heads, hidden // heads)) for _ in range(2))
-        self.key = nn.Linear(hidden, hidden, bias=False)
-        self.dropout = nn.Dropout(dropout)
+        self.hidden, self.heads, self.scale = shape.hidden, shape.heads, shape.score_scale
+        biases = (nn.Parameter(torch.empty(shape.heads, shape.key_size)) for _ in range(2))
+        self.content_HE, self.distance_HE = biases
+        self.key = nn.Linear(shape.hidden, shape.heads * shape.key_size, bias=False)
+        self.dropout = nn.Dropout(shape.dropout)
 
     def score(self, query: Tensor, key: Tensor, place_Q: Tensor, place_K: Tensor) -> Tensor:
         """Queries come scaled; u and v are scaled alike."""
