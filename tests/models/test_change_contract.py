@@ -58,6 +58,7 @@ def test_the_costs_of_a_choice_are_those_of_its_matrix_products(choice: str) -> 
         "length_B": torch.full((64,), 16),
         "part_BL": torch.zeros(64, 16, dtype=torch.int64),
         "full": True,
+        "predicts_tokens": True,
     }
     network = spec.build(VOCABULARY, 0)
     with FlopCounterMode(display=False) as counted:

@@ -26,10 +26,13 @@ from paribus.models.changes.alibi import Alibi, find_slopes
 from paribus.models.changes.buckets import Buckets
 from paribus.models.changes.disentangled import Disentangled
 from paribus.models.changes.learned_layers import LearnedLayers
+from paribus.models.changes.mask_decoder import MaskDecoder
 from paribus.models.changes.no_positions import NoPositions
 from paribus.models.changes.shaw import Shaw
 from paribus.models.changes.sinusoidal import Sinusoidal
 from paribus.models.changes.transformer_xl import TransformerXL
+from paribus.models.heads.head import name_places
+from paribus.models.heads.vocabulary import MaskedLMHead
 from paribus.models.positions import make_sinusoids
 from paribus.models.rotary import RotaryPart
 
@@ -289,3 +292,33 @@ def test_the_reference_s_slopes_need_no_power_of_two() -> None:
     """Twelve heads: those of eight, then every second one of sixteen."""
     assert find_slopes(12)[8:] == [2 ** (-0.5 * power) for power in (1, 3, 5, 7)]
     assert math.isclose(find_slopes(12)[7], 2**-8)
+
+
+@pytest.mark.parametrize("shape", [{}, {"norm": "pre"}, {"sharing": "all"}])
+def test_a_mask_decoder_applies_the_last_layer_twice(shape: dict[str, Any]) -> None:
+    """As `emd_context_layer` of the authors' code: queries of a pass are what the pass before gave, keys stay."""
+    spec = replace(PLAIN, changes={"position": NoPositions(), "decoder": MaskDecoder()}, **shape)
+    encoder, batch = spec.build_one(VOCABULARY, 0), {**batch_of(), "slot_P": torch.tensor([3, L + 5])}
+    plain = replace(spec, changes={"position": NoPositions()}).build_one(VOCABULARY, 0)
+    assert torch.equal(encoder(batch).hidden_BLD, plain(batch).hidden_BLD), "tasks read the plain layer"
+
+    layer, before = plain.backbone.encoder.layer[-1], []
+    layer.register_forward_pre_hook(lambda _, given: before.append(given[0]))
+    plain(batch)
+    norm = layer.attention.LayerNorm if spec.norm == "pre" else torch.nn.Identity()
+    attention, state_BLD = layer.attention.self, before[0]
+    projections = attention.query, attention.key, attention.value
+    asking_BLD = state_BLD + encoder.backbone.encoder.layer[-1].decoder_table.weight[:L]
+    for _ in range(2):
+        heads = (
+            project(norm(states)).unflatten(-1, (H, -1)).transpose(1, 2)
+            for project, states in zip(projections, (asking_BLD, state_BLD, state_BLD), strict=True)
+        )
+        read = torch.nn.functional.scaled_dot_product_attention(*heads).transpose(1, 2).flatten(2)
+        asking_BLD = layer.feed_forward_chunk(layer.attention.output(read, asking_BLD))
+    expected = asking_BLD if spec.norm == "post" else plain.backbone.LayerNorm(asking_BLD)
+    outputs = encoder(name_places([MaskedLMHead(encoder)], batch))
+    torch.testing.assert_close(
+        outputs.at(batch["slot_P"]), expected.flatten(0, 1)[batch["slot_P"]], atol=1e-5, rtol=1e-5
+    )
+    assert not torch.allclose(expected, plain(batch).hidden_BLD, atol=1e-3)

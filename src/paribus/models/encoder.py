@@ -108,7 +108,7 @@ class Encoder(Network):
         """
         ids_BL, read = batch["ids_BL"], self._read_positions(batch)
         position_1L = torch.arange(ids_BL.shape[1], device=ids_BL.device)[None]
-        with computing_only(self.backbone.encoder.layer[-1], read):
+        with computing_only(self.backbone.encoder.layer[-1], read, batch.get("predicts_tokens", False)):
             hidden_BLD = self.backbone(
                 input_ids=ids_BL,
                 attention_mask=self._attention_mask(batch, position_1L),
@@ -289,6 +289,7 @@ class _EncoderWriter(RowWriter):
         behind_BL = (torch.arange(ids_BL.shape[1], device=ids_BL.device) - self.source_B1 + 1).clamp(min=0)
         place_B = self.row_B * ids_BL.shape[1] + last_B
         batch = {"ids_BL": ids_BL, "length_B": last_B + 1, "part_BL": behind_BL.clamp(max=1), "full": False}
+        batch["predicts_tokens"] = True
         if not self.encoder.left:
             ids_BL[self.row_B, last_B] = self.encoder.vocabulary.mask
             batch["rank_BL"] = behind_BL

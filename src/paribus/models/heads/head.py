@@ -105,7 +105,12 @@ class StateReader(Protocol):
 
 
 def name_places(readers: Iterable[StateReader], batch: Batch) -> Batch:
-    """The batch, and as `read_P` the places that these heads read if each of them names its own."""
+    """The batch, with the places that these heads read as `read_P` if each of them names its own, and with
+    `predicts_tokens` if one of them predicts tokens.
+    """
+    readers = list(readers)
+    if any(isinstance(reader, TokenHead) for reader in readers):
+        batch = {**batch, "predicts_tokens": True}
     read = [reader.reads(batch) for reader in readers]
     if any(places is None for places in read):
         return batch
