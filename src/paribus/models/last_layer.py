@@ -70,7 +70,7 @@ class LastLayer(nn.Module):
         """[B, Q, D]: what queries in the columns, or at all places, read."""
         attention = self.attention.self
         query, key, value = (
-            states.unflatten(-1, (attention.num_attention_heads, -1)).transpose(1, 2)
+            states.view(*states.shape[:2], attention.num_attention_heads, -1).transpose(1, 2)
             for states in (query_BQD, key_BLD, value_BLD)
         )
         if self.column_BQ is not None and attention_mask is not None and attention_mask.shape[2] > 1:

@@ -47,7 +47,7 @@ class Disentangled(Positions):
         return DisentangledPart(shape, self.most or shape.positions, *terms)
 
     def score_scale(self, shape: Bert) -> float:
-        return ((1 + self.content_to_position + self.position_to_content) * shape.key_size) ** -0.5
+        return float(((1 + self.content_to_position + self.position_to_content) * shape.key_size) ** -0.5)
 
     def tie(self, parts: Sequence[AttentionPart]) -> None:
         for part in parts:
@@ -90,4 +90,4 @@ class DisentangledPart(AttentionPart):
 
     def _by_head(self, state_RD: Tensor, like: Tensor) -> Tensor:
         """[H, E, R]"""
-        return state_RD.unflatten(-1, (self.heads, -1)).permute(1, 2, 0).to(like.dtype)
+        return state_RD.view(len(state_RD), self.heads, -1).permute(1, 2, 0).to(like.dtype)
