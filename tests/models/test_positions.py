@@ -23,13 +23,13 @@ from paribus.models.attention_part import AttentionPart
 from paribus.models.bert import Bert
 from paribus.models.change import Positions, Rotary
 from paribus.models.changes.alibi import Alibi, find_slopes
-from paribus.models.changes.buckets import Buckets
 from paribus.models.changes.disentangled import Disentangled
 from paribus.models.changes.learned_layers import LearnedLayers
 from paribus.models.changes.mask_decoder import MaskDecoder
 from paribus.models.changes.no_positions import NoPositions
 from paribus.models.changes.shaw import Shaw
 from paribus.models.changes.sinusoidal import Sinusoidal
+from paribus.models.changes.t5 import T5Buckets
 from paribus.models.changes.transformer_xl import TransformerXL
 from paribus.models.heads.head import name_places
 from paribus.models.heads.vocabulary import MaskedLMHead
@@ -144,23 +144,23 @@ def test_buckets_are_t5_s() -> None:
         ("full", [15, 14, 10, 8, 7, 0, 17, 23, 24, 30, 31]),
         ("left", [31, 26, 16, 8, 7, 0, 0, 0, 0, 0, 0]),
     ):
-        part: Any = Buckets().attention(replace(PLAIN, attention=attention), 0)
+        part: Any = T5Buckets().attention(replace(PLAIN, attention=attention), 0)
         assert part.find_buckets(distances).tolist() == numbers
         every = torch.arange(-300, 300)
         theirs = T5Attention._relative_position_bucket(every, attention == "full", 32, 128)
         assert torch.equal(part.find_buckets(every), theirs)
-        mirrored: Any = Buckets().attention(replace(PLAIN, attention="right"), 0)
+        mirrored: Any = T5Buckets().attention(replace(PLAIN, attention="right"), 0)
         assert attention == "full" or torch.equal(mirrored.find_buckets(-every), theirs)
 
 
 def test_scores_of_buckets_are_t5_s() -> None:
     theirs = T5Attention(T5Config(d_model=D, num_heads=H, d_kv=8), has_relative_attention_bias=True)
-    part = filled(Buckets().attention(PLAIN, 0))
+    part = filled(T5Buckets().attention(PLAIN, 0))
     theirs.relative_attention_bias.weight.data = part.score_RH.data
     place_1L = torch.arange(40)[None]
     own = part.score(states(1, H, 40, 8), states(1, H, 40, 8), place_1L, place_1L)
     torch.testing.assert_close(own, theirs.compute_bias(40, 40))
-    encoder = changed(Buckets()).build_one(VOCABULARY, 0)
+    encoder = changed(T5Buckets()).build_one(VOCABULARY, 0)
     assert sum("score_RH" in name for name, _ in encoder.named_parameters()) == 1, "one table for all layers"
 
 
@@ -244,7 +244,8 @@ def test_a_share_of_features_is_rotated() -> None:
 
 @pytest.mark.parametrize("attention", ["full", "left"])
 @pytest.mark.parametrize(
-    "position", [NoPositions(), Alibi(), Buckets(), Shaw(), Shaw(values=False), TransformerXL(), Disentangled(most=40)]
+    "position",
+    [NoPositions(), Alibi(), T5Buckets(), Shaw(), Shaw(values=False), TransformerXL(), Disentangled(most=40)],
 )
 def test_costs_are_the_products_that_are_computed(position: Positions, attention: str) -> None:
     rows, length = 16, 48
@@ -273,8 +274,8 @@ def test_costs_are_the_products_that_are_computed(position: Positions, attention
         (lambda: changed(TransformerXL(), hidden=15, heads=3), "the width is 15"),
         (lambda: Shaw(most=0), "most=0 is below 1"),
         (lambda: Shaw(keys=False, values=False), "neither keys nor values"),
-        (lambda: Buckets(buckets=6), "buckets=6 is not a multiple of 4"),
-        (lambda: Buckets(most=16), "most=16 leaves no logarithmic buckets"),
+        (lambda: T5Buckets(buckets=6), "buckets=6 is not a multiple of 4"),
+        (lambda: T5Buckets(most=16), "most=16 leaves no logarithmic buckets"),
         (lambda: Disentangled(False, False), "neither content_to_position nor position_to_content"),
         (lambda: Disentangled(most=0), "most=0 is below 1"),
         (

@@ -24,8 +24,9 @@ class MaskDecoder(Change):
 
     Its keys and values are both times the states before it. Its first queries are these states plus a learned vector of
     their position, its second ones what the first pass gave. Other heads, as those of tasks, read the last layer as it
-    is in BERT. Choose `model/position=none` or relative positions for a model without absolute positions elsewhere.
-    Raises UserError for a last layer of a class that another change brings.
+    is in BERT, but a head that is trained beside one on tokens reads what that reads. Choose `model/position=none` or
+    relative positions for a model without absolute positions elsewhere. Raises UserError for a last layer of a class
+    that another change brings.
     """
 
     sets: ClassVar[frozenset[str]] = frozenset({"positions at the output"})

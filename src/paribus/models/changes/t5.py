@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Buckets(Positions):
+class T5Buckets(Positions):
     """T5's relative positions: one scalar for each head and bucket is added to the scores, in all layers the same.
 
     Half of the buckets of a side are single distances. The others grow logarithmically up to the distance `most`; what
