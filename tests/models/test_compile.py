@@ -9,12 +9,11 @@ import pytest
 import torch
 from toy_training import VOCABULARY, batch_of, network_of
 from toys import Table, WordVectors
-from toys_changes import Relative
+from toys_changes import Relative, Squares
 
 from paribus.models.bert import Bert
 from paribus.models.change import Rotary
 from paribus.models.changes.shared_key import SharedKey
-from paribus.models.changes.sigmoid import Sigmoid
 from paribus.models.changes.window import Window
 from paribus.models.network import Outputs
 
@@ -56,7 +55,7 @@ def test_a_network_that_does_not_call_its_backbone_is_compiled(graphs: list[Any]
     [
         {},
         {"position": Rotary(), "scores": SharedKey(), "local": Window(3)},
-        {"relative": Relative(), "sigmoid": Sigmoid()},
+        {"relative": Relative(), "squares": Squares()},
     ],
 )
 def test_a_compiled_encoder_is_the_same(changes: Any, graphs: list[Any]) -> None:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from paribus.models.attention_part import AttentionPart
 from paribus.models.bert import Bert
-from paribus.models.change import Change
+from paribus.models.change import Change, Positions
 from paribus.models.encoder import Encoder
 
 
@@ -71,17 +71,10 @@ class NeighborsPart(AttentionPart):
 
 
 @dataclass(frozen=True)
-class Buckets(Change):
+class Buckets(Positions):
     """A learned score for each head and distance, one table for all layers, in place of learned positions (T5)."""
 
-    sets: ClassVar[frozenset[str]] = frozenset({"positions"})
-    exact_at_places: ClassVar[bool] = True
     one_part: ClassVar[bool] = True
-
-    def alter(self, encoder: Encoder) -> None:
-        from paribus.models.rotary import NoPositions
-
-        encoder.backbone.embeddings.position_embeddings = NoPositions()
 
     def attention(self, shape: Bert, layer: int) -> AttentionPart:
         return BucketsPart(shape.heads)

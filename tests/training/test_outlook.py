@@ -43,6 +43,9 @@ def test_a_recipe_knows_when_its_runs_left_the_plateau() -> None:
 def test_positions_that_were_not_measured_say_nothing() -> None:
     assert name_positions(config_of("scale=cpu")["model"]) == "learned"
     assert name_positions(config_of("scale=cpu", "model/position=rotary")["model"]) == "rotary"
+    assert name_positions(config_of("scale=cpu", "model/position=alibi")["model"]) == "alibi"
+    other = config_of("scale=cpu", "model/position=rotary", "model.changes.position.share=0.5")
+    assert name_positions(other["model"]) == ""
     assert name_positions(config_of("scale=cpu", "model=t5_tiny")["model"]) == "relative"
     assert name_positions(config_of("scale=cpu", "model=pretrained", "model.name=x")["model"]) == ""
     assert foresee(config_of("scale=cpu", "model/position=rotary"), 1e5) is None

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
+LONGER = (2, 4, 8)  # times the length of rows at which a model may be asked beyond it
 LARGEST = 10**15  # of whole numbers
 HIGHEST = 3e38  # of others: what 32 bits hold
 _KEY = "bounds"
@@ -81,13 +82,14 @@ class HeldOut:
     """The held-out evaluation of every arm: an input format under fixed noise.
 
     `rate` is the noise of models that predict in place; `masking`, `inputs` and `targets` are that of text-to-text
-    models. `attention`: whether the attention of every layer is measured at the end. `own_points` and `own_examples`
-    set the evaluations on the arm's own noise; they change no number of a table. `task_points`: how often tasks are
+    models. `attention`: whether the attention of every layer is measured at the end. `lengths`: for which multiples of
+    the input's length a model is asked again at the end of its training, as in [2]. `own_points` and `own_examples` set
+    the evaluations on the arm's own noise; they change no number of a table. `task_points`: how often tasks are
     fine-tuned, the last time at the end, or a list of token counts at which to do it.
     """
 
     ignored_settings: ClassVar[frozenset[str]] = frozenset({"own_points", "own_examples"})
-    unset_values: ClassVar[Mapping[str, Any]] = {"task_points": 0, "attention": False}
+    unset_values: ClassVar[Mapping[str, Any]] = {"task_points": 0, "attention": False, "lengths": []}
 
     input: Any = None
     rate: float = field(default=0.15, metadata=within(0, 1))
@@ -99,6 +101,7 @@ class HeldOut:
     points: int = field(default=5, metadata=within(0, 10**6))
     probe_examples: int = 0
     attention: bool = False
+    lengths: list[int] = field(default_factory=list)
     own_points: int = field(default=0, metadata=within(0, 10**6))
     own_examples: int = field(default=512, metadata=within(1, 10**9))
     task_points: Any = 0

@@ -6,11 +6,12 @@ attention of its layers, which shapes it fits, what it costs, and whether `trans
 
 from __future__ import annotations
 
-from collections.abc import Set
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from paribus.core.errors import UserError
+from paribus.core.settings import within
 from paribus.models.encoder_names import ROFORMER, Layout
 
 if TYPE_CHECKING:
@@ -50,6 +51,9 @@ class Change:
         """What it does in the attention of a layer, counted from 0; None for nothing."""
         return None
 
+    def tie(self, parts: Sequence[AttentionPart]) -> None:
+        """Let its parts in the attention of the layers, which are given from below, share weights."""
+
     def key_size(self, shape: Bert) -> int | None:
         """Width of the queries and keys of a head; None for hidden / heads."""
         return None
@@ -82,43 +86,59 @@ class Change:
         return None if self.keeps_class else f"transformers has no class for an encoder with {type(self).__name__}"
 
 
+class Positions(Change):
+    """Positions of another kind than BERT's learned table, which is left out."""
+
+    sets: ClassVar[Set[str]] = frozenset({"positions"})
+    exact_at_places: ClassVar[bool] = True
+
+    def alter(self, encoder: Encoder) -> None:
+        from paribus.models.positions import NoTable
+
+        encoder.backbone.embeddings.position_embeddings = NoTable()
+
+
 @dataclass(frozen=True)
-class Rotary(Change):
+class Rotary(Positions):
     """Rotary positions (RoFormer, arXiv 2104.09864, section 3.2) instead of a learned table of them.
 
-    Every pair of neighboring features of a query and of a key is rotated by position x base^(-2i / width of a head), so
-    that scores depend on the distance alone. Raises UserError for a base that is not above 1.
+    Every pair of neighboring features of a query and of a key is rotated by position x base^(-2i / rotated width), so
+    that scores depend on the distance alone. With a `share` below 1 only the first features of each head are rotated,
+    64 of 256 in GPT-J. Raises UserError for a base that is not above 1 and for a share that is no even number of
+    features.
     """
 
     base: float = ROFORMER_BASE
-    sets: ClassVar[Set[str]] = frozenset({"positions"})
-    exact_at_places: ClassVar[bool] = True
+    share: float = field(default=1.0, metadata=within(0, 1))
     layout: ClassVar[Layout | None] = ROFORMER
+    unset_values: ClassVar[Mapping[str, Any]] = {"share": 1.0}
 
     def __post_init__(self) -> None:
         if not self.base > 1:
             raise UserError(f"model.changes.position.base={self.base} is not above 1", "give 10000, RoFormer's")
+        if not 0 < self.share <= 1:
+            raise UserError(f"model.changes.position.share={self.share} is not above 0 and at most 1", "give 0.25 or 1")
 
     def check(self, shape: Bert) -> None:
         if (width := shape.key_size) % 2:
             cause = f"model.position=rotary rotates pairs of features, but each head has {width}"
             raise UserError(cause, "choose model.hidden and model.heads so that hidden / heads is even")
-
-    def alter(self, encoder: Encoder) -> None:
-        from paribus.models.rotary import NoPositions
-
-        encoder.backbone.embeddings.position_embeddings = NoPositions()
+        if (rotated := self.share * width) % 2:
+            cause = f"model.changes.position.share={self.share} rotates {rotated:g} of the {width} features of a head"
+            raise UserError(cause, f"give a share of pairs, such as {2 / width:g} for one")
 
     def attention(self, shape: Bert, layer: int) -> AttentionPart:
         from paribus.models.rotary import RotaryPart
 
-        return RotaryPart(shape.key_size, float(self.base))
+        return RotaryPart(round(self.share * shape.key_size), float(self.base))
 
     def forward_flops(self, shape: Bert, tokens: float, length: float) -> float:
-        """Each of the queries' and keys' pairs takes four products and two sums."""
-        return tokens * shape.layers * 2 * shape.heads * shape.key_size * 3.0
+        """Each of the queries' and keys' rotated pairs takes four products and two sums."""
+        return tokens * shape.layers * 2 * shape.heads * shape.key_size * self.share * 3.0
 
     def lacks_class(self, shape: Bert) -> str | None:
         if shape.norm == "pre":
             return "transformers has no class for a pre-LN encoder with rotary positions"
+        if self.share != 1.0:
+            return "RoFormer in transformers rotates all features"
         return None if self.base == ROFORMER_BASE else f"RoFormer in transformers rotates with base {ROFORMER_BASE:g}"

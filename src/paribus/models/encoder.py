@@ -115,7 +115,8 @@ class Encoder(Network):
         position_1L = torch.arange(ids_BL.shape[1], device=ids_BL.device)[None]
         asked = bool(batch.get("layers"))
         recorded = (self.backbone.embeddings, *self.backbone.encoder.layer) if asked else ()
-        with computing_only(self.backbone.encoder.layer[-1], read), recording(recorded) as states:
+        decodes = bool(batch.get("predicts_tokens"))
+        with computing_only(self.backbone.encoder.layer[-1], read, decodes), recording(recorded) as states:
             hidden_BLD = self.backbone(
                 input_ids=ids_BL,
                 attention_mask=self._attention_mask(batch, position_1L),
@@ -235,6 +236,9 @@ class Encoder(Network):
             if self.spec.sharing in ("all", "attention") and _settings(layers[first]) != _settings(layer):
                 cause = f"model.changes differ between layers {first} and {number}, which share their attention"
                 raise UserError(cause, "set model.sharing=none or ffn")
+        for name, change in self.spec.sorted_changes:
+            every = [getattr(layer.attention.self, "parts", {}) for layer in layers]
+            change.tie([parts[name] for parts in every if name in parts])
 
     def restore_sharing(self) -> None:
         """Give every layer the modules of the first of its group: attention, feed-forward, each with its LayerNorm."""
@@ -311,6 +315,7 @@ class _EncoderWriter(RowWriter):
         behind_BL = (torch.arange(ids_BL.shape[1], device=ids_BL.device) - self.source_B1 + 1).clamp(min=0)
         place_B = self.row_B * ids_BL.shape[1] + last_B
         batch = {"ids_BL": ids_BL, "length_B": last_B + 1, "part_BL": behind_BL.clamp(max=1), "full": False}
+        batch["predicts_tokens"] = True
         if not self.encoder.left:
             ids_BL[self.row_B, last_B] = self.encoder.vocabulary.mask
             batch["rank_BL"] = behind_BL

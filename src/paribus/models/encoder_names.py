@@ -152,4 +152,6 @@ def _albert_name(spec: Bert, name: str) -> str:
         if part.startswith(ours):
             part = theirs + part.removeprefix(ours)
             break
+    else:  # a part of this layer alone, which a change has added
+        return name
     return f"encoder.albert_layer_groups.{spec.group(layer)}.albert_layers.0.{part}"

@@ -45,10 +45,14 @@ def find_positions(read_P: Tensor, rows: int, width: int) -> ReadPositions | Non
     return ReadPositions(column_BQ, table_N)
 
 
-class _LastLayer(nn.Module):
-    """A layer that gives [B, Q, D] while `column_BQ` is set, and [B, L, D] otherwise."""
+class LastLayer(nn.Module):
+    """A layer that gives [B, Q, D] while `column_BQ` is set, and [B, L, D] otherwise.
+
+    `decodes`: whether a head on tokens reads its states, for layers that decode.
+    """
 
     column_BQ: Tensor | None = None
+    decodes: bool = False
     attention: Any
     feed_forward_chunk: Any
 
@@ -58,40 +62,46 @@ class _LastLayer(nn.Module):
         if self.column_BQ is None:
             return super().forward(hidden_states, attention_mask, *rest, **more)
         attention, seen_BLD = self.attention.self, self.before_attention(hidden_states)
-        projected = attention.query(_take(seen_BLD, self.column_BQ)), attention.key(seen_BLD), attention.value(seen_BLD)
+        query_BQD = attention.query(take(seen_BLD, self.column_BQ))
+        read_BQD = self.attend(query_BQD, attention.key(seen_BLD), attention.value(seen_BLD), attention_mask)
+        return self.feed_forward_chunk(self.attention.output(read_BQD, take(hidden_states, self.column_BQ)))
+
+    def attend(self, query_BQD: Tensor, key_BLD: Tensor, value_BLD: Tensor, attention_mask: Tensor | None) -> Tensor:
+        """[B, Q, D]: what queries in the columns, or at all places, read."""
+        attention = self.attention.self
         query, key, value = (
-            states.unflatten(-1, (attention.num_attention_heads, -1)).transpose(1, 2) for states in projected
+            states.view(*states.shape[:2], attention.num_attention_heads, -1).transpose(1, 2)
+            for states in (query_BQD, key_BLD, value_BLD)
         )
-        if attention_mask is not None and attention_mask.shape[2] > 1:
+        if self.column_BQ is not None and attention_mask is not None and attention_mask.shape[2] > 1:
             attention_mask = attention_mask.take_along_dim(self.column_BQ[:, None, :, None], 2)
         attend = ALL_ATTENTION_FUNCTIONS[attention.config._attn_implementation]
         options: dict[str, Any] = {"dropout": attention.dropout.p if attention.training else 0.0}
         if hasattr(attention, "parts"):
             options["place_BQ"] = self.column_BQ
         read_BQHE, _ = attend(attention, query, key, value, attention_mask, scaling=attention.scaling, **options)
-        return self.feed_forward_chunk(
-            self.attention.output(read_BQHE.flatten(2), _take(hidden_states, self.column_BQ))
-        )
+        read_BQD: Tensor = read_BQHE.flatten(2)
+        return read_BQD
 
     def before_attention(self, hidden_BLD: Tensor) -> Tensor:
         return hidden_BLD
 
 
-class _LastBert(_LastLayer, BertLayer):  # type: ignore[no-untyped-call]
+class _LastBert(LastLayer, BertLayer):  # type: ignore[no-untyped-call]
     pass
 
 
-class _LastRoberta(_LastLayer, RobertaLayer):  # type: ignore[no-untyped-call]
+class _LastRoberta(LastLayer, RobertaLayer):  # type: ignore[no-untyped-call]
     pass
 
 
-class _LastPreNorm(_LastLayer, RobertaPreLayerNormLayer):  # type: ignore[no-untyped-call]
+class _LastPreNorm(LastLayer, RobertaPreLayerNormLayer):  # type: ignore[no-untyped-call]
     def before_attention(self, hidden_BLD: Tensor) -> Tensor:
         normed_BLD: Tensor = self.attention.LayerNorm(hidden_BLD)
         return normed_BLD
 
 
-KINDS: dict[type[nn.Module], type[_LastLayer]] = {
+KINDS: dict[type[nn.Module], type[LastLayer]] = {
     BertLayer: _LastBert,
     RobertaLayer: _LastRoberta,
     RobertaPreLayerNormLayer: _LastPreNorm,
@@ -103,20 +113,22 @@ def allow_positions(layer: nn.Module) -> bool:
     known = KINDS.get(type(layer))
     if known is not None:
         layer.__class__ = known
-    return known is not None
+    return isinstance(layer, LastLayer)
 
 
 @contextmanager
-def computing_only(layer: Any, read: ReadPositions | None) -> Iterator[None]:
-    """A context in which the layer gives the states of these positions alone; None: of all."""
-    layer.column_BQ = None if read is None else read.column_BQ
+def computing_only(layer: Any, read: ReadPositions | None, decodes: bool) -> Iterator[None]:
+    """A context in which the layer gives the states of these positions alone; None: of all. `decodes`: for a head on
+    tokens.
+    """
+    layer.column_BQ, layer.decodes = None if read is None else read.column_BQ, decodes
     try:
         yield
     finally:
-        layer.column_BQ = None
+        layer.column_BQ, layer.decodes = None, False
 
 
-def _take(state_BLD: Tensor, column_BQ: Tensor) -> Tensor:
+def take(state_BLD: Tensor, column_BQ: Tensor) -> Tensor:
     """[B, Q, D]"""
     rows, width = state_BLD.shape[:2]
     flat_N = (torch.arange(rows, device=column_BQ.device)[:, None] * width + column_BQ).flatten()

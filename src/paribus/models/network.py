@@ -98,8 +98,9 @@ class Network(nn.Module, ABC):
         """The states of a batch. `state` is what an earlier batch of the same rows left; None for the first batch.
 
         If the batch has `read_P`, flat places of [B, L], only these and the first of each row are read of the states,
-        and a network may leave out the others. If it has `layers`, true, a network that `gives_layers` returns the
-        states of all places after the embeddings and after each layer: heads on layers and probes read them.
+        and a network may leave out the others. It has `predicts_tokens` if a head predicts tokens from the states. With
+        `layers`, true, a network that `gives_layers` returns the states of all places after the embeddings and after
+        each layer: heads on layers and probes read them.
 
         A network with memory forgets a row where `begins_B` is True. If batches have `begins_B` (`StreamMarks`), the
         learner detaches what the network leaves, passes it to the next step and keeps it in checkpoints. Batches

@@ -6,22 +6,15 @@ from functools import lru_cache
 from typing import Any, Final
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from paribus.models.attention_part import AttentionPart
 
 PART: Final = 2**18  # numbers that are rotated at once
 
 
-class NoPositions(nn.Module):
-    """In place of the learned table of positions: adds nothing to the embeddings."""
-
-    def forward(self, position_ids: Tensor) -> Tensor:
-        return torch.zeros((), device=position_ids.device)
-
-
 class RotaryPart(AttentionPart):
-    """Rotates the pair (2i, 2i + 1) of the features of a head by position x base^(-2i / width): RoFormer's layout."""
+    """Rotates the pair (2i, 2i + 1) of a head's first `width` features by position x base^(-2i / width)."""
 
     turn_order = 2
 
@@ -36,12 +29,23 @@ class RotaryPart(AttentionPart):
         self, query: Tensor, key: Tensor, place_Q: Tensor, place_K: Tensor, scale: float
     ) -> tuple[Tensor, Tensor]:
         """The scale is a factor of the rotation, which saves a product."""
+        if self.width < query.shape[-1]:
+            return self._turn_some(query, key, place_Q, place_K, scale)
         places, device = key.shape[2], key.device
         turn_KC, scaled_KC = (find_turns(places, self.width, self.base, size, device) for size in (1.0, scale))
         turn = scaled_KC if place_Q is place_K else scaled_KC[place_Q][:, None]
         if torch.compiler.is_compiling():  # it has no kernels for complex numbers, but fuses real ones
             return _multiply_parts(query, turn), _multiply_parts(key, turn_KC)
         return _Turned.apply(query, turn), _Turned.apply(key, turn_KC)  # type: ignore[no-untyped-call]
+
+    def _turn_some(
+        self, query: Tensor, key: Tensor, place_Q: Tensor, place_K: Tensor, scale: float
+    ) -> tuple[Tensor, Tensor]:
+        """The features behind the rotated ones stay as they are."""
+        width = self.width
+        turned = self.turn_scaled(query[..., :width], key[..., :width], place_Q, place_K, scale)
+        rest = query[..., width:] * scale, key[..., width:]
+        return torch.cat([turned[0], rest[0]], -1), torch.cat([turned[1], rest[1]], -1)
 
 
 @lru_cache(maxsize=64)

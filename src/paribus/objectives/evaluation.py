@@ -154,6 +154,28 @@ class HeldOutEvaluation(Evaluation):
         return dict(zip(self.metrics, (loss, math.exp(min(loss, 700.0)), accuracy), strict=True))
 
 
+class LongerRows(Evaluation):
+    """The loss of a held-out evaluation whose rows are longer than those of the training, `times` as long."""
+
+    def __init__(self, held_out: HeldOutEvaluation, times: int) -> None:
+        self.held_out, self.loss = held_out, f"{held_out.name}_loss"
+        self.metric = f"{self.loss}_x{times}"
+
+    @property
+    def metrics(self) -> Sequence[str]:
+        return (self.metric,)
+
+    def measure(self, network: Network, objective: Objective) -> dict[str, float]:
+        """{"mlm_loss_x2": mean cross-entropy in nats}"""
+        return {self.metric: self.held_out.measure(network, objective)[self.loss]}
+
+    def baselines(self) -> Mapping[str, Mapping[str, float]]:
+        return {self.metric: self.held_out.baselines()[self.loss]}
+
+    def target_sets(self) -> Mapping[str, TargetSet]:
+        return {self.metric: self.held_out.target_sets()[self.loss]}
+
+
 @contextmanager
 def evaluating(*modules: nn.Module) -> Iterator[None]:
     """A context without dropout and gradients; afterwards the modules are as they were."""

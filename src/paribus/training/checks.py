@@ -18,7 +18,7 @@ from torch import nn
 
 from paribus.core.errors import UserError, located
 from paribus.core.processes import check_ranks
-from paribus.core.settings import FineTuning
+from paribus.core.settings import LONGER, FineTuning
 from paribus.core.stages import FIRST
 from paribus.data.tokens.tokenizer import Tokenizer
 from paribus.finetuning.method import Frozen, Full
@@ -52,12 +52,23 @@ def check_run(run: Run, profile: ResolvedProfile) -> None:
         if stage.evaluation.probe_examples < 0:
             cause = f"evaluation.probe_examples={stage.evaluation.probe_examples} is out of range"
             raise UserError(cause, "give a number of pairs, or 0 for no probes")
+        check_longer(stage)
         if stage.objective.continues and not (stage.before and isinstance(stage.before.objective, MaskedLM)):
             further = "+objective@stages.second.objective=electra"
             mend = f"set objective=mlm, and objective=electra in a further stage: {further}"
             raise UserError("objective.joint=false, but no stage before it trains the generator as a masked LM", mend)
     check_finetuning(run)
     check_points(run, profile)
+
+
+def check_longer(run: Run) -> None:
+    """Rows of the evaluation that are longer than those of the training, by a factor that columns know."""
+    lengths = run.evaluation.lengths
+    if lengths != sorted(set(lengths) & set(LONGER)):
+        known = ", ".join(map(str, LONGER))
+        raise UserError(f"evaluation.lengths={lengths} is not valid", f"give some of {known} once, in order, as [2]")
+    for times in lengths:
+        run.model.check_length(times * run.evaluation.input.length, f"{times} times evaluation.input.length")
 
 
 def check_processes(run: Run, profile: ResolvedProfile) -> None:
@@ -284,7 +295,8 @@ def check_stage(stage: Stage) -> None:
     if stage.further and run.members > 1:
         singles = ", ".join(name for evaluation in stage.further for name in evaluation.metrics)
         cause = f"members={run.members}, but only a single model can be asked for {singles}"
-        raise UserError(cause, "set evaluation.probe_examples=0 evaluation.attention=false objective=mlm, or members=1")
+        unset = "evaluation.probe_examples=0 evaluation.lengths=[] evaluation.attention=false"
+        raise UserError(cause, f"set {unset} objective=mlm, or members=1")
 
 
 def check_depths(stage: Stage) -> None:

@@ -56,16 +56,19 @@ def foresee(config: Mapping[str, Any], tokens: float) -> Outlook | None:
 
 def name_positions(model: Mapping[str, Any]) -> str:
     """How a model that is trained from scratch knows where its tokens are: "learned", "relative" (T5) or the change
-    that sets its positions, such as "rotary"; empty for other models.
+    that sets its positions, such as "rotary"; empty for other models, and for a change with settings of its own.
     """
     component = kind(model["_target_"])
     if issubclass(component, T5):
         return "relative"
     if not issubclass(component, Bert):
         return ""
-    changes = [kind(change["_target_"]) for change in model.get("changes", {}).values()]
-    setting = [change for change in changes if "positions" in getattr(change, "sets", ())]
-    return setting[0].__name__.lower() if setting else "learned"
+    for change in model.get("changes", {}).values():
+        component = kind(change["_target_"])
+        if "positions" in getattr(component, "sets", ()):
+            usual = all(getattr(component, key, value) == value for key, value in change.items())
+            return component.__name__.lower() if usual else ""
+    return "learned"
 
 
 def lengthen(trainer: Mapping[str, Any], factor: float) -> str:

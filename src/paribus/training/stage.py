@@ -14,7 +14,7 @@ from paribus.data.order import Order
 from paribus.data.tokens.prepare import Data
 from paribus.models.network import Network
 from paribus.objectives.attention_scores import AttentionScores
-from paribus.objectives.evaluation import Evaluation, HeldOutEvaluation
+from paribus.objectives.evaluation import Evaluation, HeldOutEvaluation, LongerRows
 from paribus.objectives.objective import Objective
 from paribus.runs.folder import STAGES
 from paribus.tasks.types.base import Pooler
@@ -120,7 +120,12 @@ def open_stage(run: Run, data: Data, profile: ResolvedProfile, folder: Path, ear
         encoder,
         objective,
         evaluation=held_out,
-        further=[*find_probes(run, data, objective, pair_head), *attention, *run.objective.evaluations(run, data)],
+        further=[
+            *find_probes(run, data, objective, pair_head),
+            *attention,
+            *ask_longer(run, data, objective.token_head_name),
+            *run.objective.evaluations(run, data),
+        ],
         in_distribution=InDistribution(run, data, objective) if run.evaluation.own_points and steps else None,
         pooler=pooler,
         earlier=tuple(stage.evaluation for stage in earlier),
@@ -134,6 +139,23 @@ def open_stage(run: Run, data: Data, profile: ResolvedProfile, folder: Path, ear
             "do blank lines separate documents only?"
         )
     return stage
+
+
+def ask_longer(run: Run, data: Data, name: str | None) -> list[Evaluation]:
+    """The evaluations in longer rows that the config sets, with as many tokens as the held-out one.
+
+    Raises UserError for an objective without a head on tokens.
+    """
+    settings, train_ids = run.evaluation, data.stores["train"].ids
+    if settings.lengths and name is None:
+        cause = f"evaluation.lengths={settings.lengths}, but the objective predicts no tokens"
+        raise UserError(cause, "set evaluation.lengths=[]")
+    what = run.objective.held_out(settings).targets
+    found: list[Evaluation] = []
+    for times in settings.lengths:
+        examples, most = held_out_examples(run, data, times), max(1, settings.examples // times)
+        found.append(LongerRows(HeldOutEvaluation(examples, most, name, what, train_ids), times))
+    return found
 
 
 def find_probes(run: Run, data: Data, objective: Objective, pair_head: Any) -> list[Evaluation]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from paribus.core.errors import UserError
@@ -81,14 +82,15 @@ def _collator(stated: Collator | None, corruption: Corruption) -> Collator:
     return stated or (EncoderCollator() if corruption.targets is None else EncoderDecoderCollator())
 
 
-def held_out_examples(run: Run, data: Data) -> Examples:
+def held_out_examples(run: Run, data: Data, times: int = 1) -> Examples:
     """The examples of the held-out evaluation, the same for every arm of an objective, under fixed noise.
 
-    Raises UserError for a split without an example.
+    `times`: as many times as long. Raises UserError for a split without an example.
     """
     text = run.objective.held_out(run.evaluation)
     collator = _collator(text.collator or run.model.collator, text.corruption)
-    return open_examples(data, "validation", text.input, text.corruption, run.evaluation.seed, collator)
+    rows = text.input if times == 1 else replace(text.input, length=times * text.input.length)
+    return open_examples(data, "validation", rows, text.corruption, run.evaluation.seed, collator)
 
 
 def probe_examples(run: Run, data: Data, pairs: str, split: str = "validation", masked: bool = True) -> Examples:

@@ -97,8 +97,10 @@ class Margin(NamedTuple):
 
 
 def is_in_nats(column: str) -> bool:
-    """Whether a margin in nats holds for a column: a loss or forgetting, by its name."""
-    name = metric(column).lower()
+    """Whether a margin in nats holds for a column: a loss, in longer rows too (`mlm_loss_x2`), or forgetting, by its
+    name.
+    """
+    name = re.sub(r"_x\d+$", "", metric(column).lower())
     if find_metric(column).foreign:
         return not in_points(column) and any(word in name for word in IN_NATS)
     return name.endswith(IN_NATS)

@@ -122,9 +122,11 @@ class StateReader(Protocol):
 
 def name_places(readers: Iterable[StateReader], batch: Batch) -> Batch:
     """The batch, and as `read_P` the places that these heads read if each of them names its own; `layers` says that one
-    of them reads the states after each layer.
+    of them reads the states after each layer, `predicts_tokens` that one predicts tokens.
     """
     readers = list(readers)
+    if any(isinstance(reader, TokenHead) for reader in readers):
+        batch = {**batch, "predicts_tokens": True}
     if any(isinstance(reader, Head) and reader.reads_layers for reader in readers):
         return {**batch, "layers": True}
     read = [reader.reads(batch) for reader in readers]

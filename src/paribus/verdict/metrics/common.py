@@ -12,6 +12,7 @@ column shows that, and is not a fair scale for the quality of an encoder.
 
 from __future__ import annotations
 
+from paribus.core.settings import LONGER
 from paribus.verdict.metrics import FAVORS, MASKS, MEAN, METRICS, Measurements, Metric
 
 _PAIRS = ("corpus", "tokenizer", "evaluation", "input.length")
@@ -29,6 +30,10 @@ for _name in ("loss", "ppl", "bits_per_byte", "error", "seconds", "unknown_rate"
 METRICS.add(Metric("mlm_loss", held_out_loss=True, rank=-1))  # named first
 for _name in ("clm_loss", "denoising_loss"):
     METRICS.add(Metric(_name, held_out_loss=True))
+for _name in ("mlm_loss", "clm_loss", "denoising_loss"):
+    for _times in LONGER:
+        _longer = f"{_name}_x{_times}"
+        METRICS.add(Metric(_longer, lower_is_better=True, held_out=True, fixed=MASKS, reason=FAVORS, whole=True))
 METRICS.add(Metric(MEAN, points=True, decimals=1))  # of tasks, which any two arms may be compared by
 METRICS.add(Metric("perplexity", lower_is_better=True, decimals=2, fixed=MASKS, reason=FAVORS))
 for _name in ("nsp_accuracy", "sop_accuracy", "sentence_accuracy"):
