@@ -112,6 +112,10 @@ class Bert(ModelSpec):
         return sorted(self.changes.items(), key=lambda named: named[0])
 
     @property
+    def whole_batches(self) -> bool:
+        return any(change.whole_batches for change in self.changes.values())
+
+    @property
     def table_width(self) -> int:
         return self.hidden if self.embedding is None else self.embedding
 

@@ -28,6 +28,7 @@ class Change:
         sets: what two changes cannot both set, such as "positions"; their combination is refused.
         exact_at_places: whether the last layer, computed only at the places that heads read, has the states that the
             whole layer has there. If not, the whole layer is computed.
+        whole_batches: whether the states of a row depend on the other rows, so that a batch stays in one piece.
         one_part: whether the attention of all layers has the part of the first one.
         layout: the names of its class in `transformers`, if that is not the class of the encoder without it.
     """
@@ -35,6 +36,7 @@ class Change:
     semantics: ClassVar[int] = 1
     sets: ClassVar[Set[str]] = frozenset()
     exact_at_places: ClassVar[bool] = False
+    whole_batches: ClassVar[bool] = False
     one_part: ClassVar[bool] = False
     layout: ClassVar[Layout | None] = None
 

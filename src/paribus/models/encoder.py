@@ -170,7 +170,8 @@ class Encoder(Network):
     def sublayers(self) -> Iterator[tuple[str, Any]]:
         for layer in self.backbone.encoder.layer:
             yield "attention", layer.attention.output
-            yield "ffn", layer.output
+            if hasattr(layer.output, "dropout"):
+                yield "ffn", layer.output
 
     def matrices(self) -> Iterator[tuple[str, str]]:
         for name, module in self.backbone.named_modules():

@@ -14,6 +14,7 @@ from torch.nn.modules.dropout import _DropoutNd
 from transformers import PretrainedConfig
 
 from paribus.core.errors import UserError
+from paribus.models.norms import Norm
 
 if TYPE_CHECKING:
     from paribus.data.tokens.vocabulary import Vocabulary
@@ -61,7 +62,7 @@ class Network(nn.Module, ABC):
         width: of the states between layers.
         depth: how many layers are on top of each other; stacks side by side count once.
         backbone: the module whose weights `tensor_names` names in checkpoints; others get "network." before their name.
-        norm_eps: epsilon of LayerNorms, which heads share.
+        norm_eps: epsilon of LayerNorms, which heads share: theirs are LayerNorms whatever the encoder's are.
         head_activation: the function in the head on tokens, by its name in `transformers`.
         head_unbiased: the parts of that head, "dense" and "norm", that have no bias.
         state_classes: NamedTuples and dataclasses of its state that do not stand in its module.
@@ -135,7 +136,7 @@ class Network(nn.Module, ABC):
 
     def norms(self) -> Iterator[nn.Module]:
         """Every layer norm."""
-        return (module for module in self.modules() if isinstance(module, nn.LayerNorm | nn.RMSNorm))
+        return (module for module in self.modules() if isinstance(module, nn.LayerNorm | nn.RMSNorm | Norm))
 
     def matrices(self) -> Iterator[tuple[str, str]]:
         """("query", "key", "value" or "dense", its name in the backbone) of the layers; shared ones once."""
