@@ -29,9 +29,7 @@ class Sandwich(Change):
 
     def check(self, shape: Bert) -> None:
         if shape.norm != "pre":
-            raise UserError(
-                f"a sandwich of norms begins with pre-LN, but model.norm={shape.norm}", "set model.norm=pre"
-            )
+            raise UserError(f"sandwich adds norms to pre-LN, but model.norm={shape.norm}", "set model.norm=pre")
 
     def alter(self, encoder: Encoder) -> None:
         for layer in encoder.backbone.encoder.layer:

@@ -39,4 +39,5 @@ class ScaleNormModule(Norm):
 
     def forward(self, state: Tensor) -> Tensor:
         length = state.float().norm(dim=-1, keepdim=True).clamp(min=SHORTEST)
-        return state * (self.weight / length)
+        scaled: Tensor = state * (self.weight / length)
+        return scaled
