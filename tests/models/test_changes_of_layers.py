@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from paribus.models.changes.batch_norm import BatchNorm, BatchNormModule
 from paribus.models.changes.deepnorm import DeepNorm
 from paribus.models.changes.depth_scaled import DepthScaled
 from paribus.models.changes.gated import Gated
+from paribus.models.changes.mup import Mup
 from paribus.models.changes.no_ffn import NoFeedForward
 from paribus.models.changes.no_norm import NoNorm
 from paribus.models.changes.rms_norm import RmsNorm
@@ -36,6 +38,8 @@ from paribus.models.changes.sandwich import Sandwich
 from paribus.models.changes.scale_norm import ScaleNorm, ScaleNormModule
 from paribus.models.encoder import Encoder
 from paribus.models.heads.vocabulary import MaskedLMHead
+from paribus.models.network import initialize
+from paribus.optim.adamw import AdamW
 from paribus.optim.spec import parameter_groups
 
 B, L, V = 3, 12, 40
@@ -258,6 +262,55 @@ def test_weights_that_end_a_sublayer_are_scaled_by_the_depth() -> None:
         torch.testing.assert_close(weight, plain[name] * (6**-0.5 if name in ends else 1.0))
 
 
+def test_mup_changes_nothing_at_its_base() -> None:
+    encoder, plain = encoder_of(Mup(16, 2)), encoder_of()
+    assert torch.equal(encoder(batch_of()).hidden_BLD, plain(batch_of()).hidden_BLD)
+    assert {encoder.rate(name) for name, _ in encoder.named_parameters()} == {1.0}
+    assert encoder.logit_scale == 1.0
+
+
+def test_mup_at_four_times_its_base() -> None:
+    """Table 8 of arXiv 2203.03466, as ratios to the base; heads are twice as wide as those of the base."""
+    encoder, plain = encoder_of(Mup(4, 1)), encoder_of()
+    matrices = {f"backbone.{name}.weight" for _, name in encoder.matrices()}
+    assert len(matrices) == 3 * 6
+    for name, weight in encoder.named_parameters():
+        torch.testing.assert_close(weight, plain.get_parameter(name) * (0.5 if name in matrices else 1.0))
+        assert encoder.rate(name) == (0.25 if name in matrices else 1.0)
+    assert (encoder.logit_scale, encoder_of(Mup(4, 1), embedding=8).logit_scale) == (0.25, 1.0)
+    part = encoder.backbone.encoder.layer[0].attention.self.parts.part
+    query, key, place_1L = torch.randn(1, 2, 5, 8), torch.randn(1, 2, 5, 8), torch.arange(5)[None]
+    turned, same = part.turn_scaled(query, key, place_1L, place_1L, 8**-0.5)
+    torch.testing.assert_close(turned @ same.transpose(2, 3), query @ key.transpose(2, 3) * 4**0.5 / 8)
+
+
+def test_a_step_moves_the_scores_of_tokens_alike_at_every_width() -> None:
+    """The check of coordinates that the authors' code recommends."""
+
+    def moved(width: int, mup: bool) -> float:
+        heads = width // 16
+        spec = Bert(2, width, heads, 3 * width, dropout=0.0, attention_dropout=0.0, positions=64, norm="pre")
+        encoder = replace(spec, changes={"init": Mup(32, 2)} if mup else {}).build_one(VOCABULARY, 0)
+        head = MaskedLMHead(encoder)
+        initialize(head, 0, 0.02)
+        weights = [*encoder.named_parameters(), *((f"head.{name}", weight) for name, weight in head.named_parameters())]
+        optimizer = AdamW(lr=2e-3).build(weights, rates=encoder.rate)
+        for group in optimizer.param_groups:
+            group["lr"] = 2e-3 * group["rate"]
+        batch = batch_of()
+        before = head.scores(encoder(batch).hidden_BLD)
+        for _ in range(3):
+            scores = head.scores(encoder(batch).hidden_BLD)
+            nn.functional.cross_entropy(scores.flatten(0, 1), batch["ids_BL"].flatten()).backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        return float((head.scores(encoder(batch).hidden_BLD) - before).abs().mean().detach())
+
+    ratios = {mup: moved(256, mup) / moved(32, mup) for mup in (True, False)}
+    assert ratios[True] < 1.5, ratios
+    assert ratios[False] > 3, ratios
+
+
 @pytest.mark.parametrize("norm", ["post", "pre"])
 @pytest.mark.parametrize("choice", choices("model/change"))
 def test_every_choice_trains_two_steps(choice: str, norm: str) -> None:
@@ -281,6 +334,7 @@ def test_every_choice_trains_two_steps(choice: str, norm: str) -> None:
         (BatchNorm(), {"sharing": "all"}, "statistics of each layer, but model.sharing=all"),
         (BatchNorm(momentum=0.0), {}, "momentum=0.0"),
         (Gated(width=0), {}, "geglu has width=0"),
+        (Mup(16, 3), {}, "mup has base_hidden=16 and base_heads=3"),
     ],
 )
 def test_what_does_not_fit_is_refused(change: Change, shape: dict[str, Any], said: str) -> None:

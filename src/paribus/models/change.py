@@ -54,6 +54,10 @@ class Change:
         """Standard deviation of the initial weights of a parameter of the encoder; None for what it is without it."""
         return None
 
+    def rate(self, shape: Bert, name: str) -> float:
+        """Learning rate of a parameter of the encoder, as a share of what it is without it."""
+        return 1.0
+
     def seen(self, shape: Bert, length: float) -> float:
         """How many keys a query sees at most, averaged over a row of this length and the layers."""
         return length

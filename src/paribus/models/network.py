@@ -65,6 +65,7 @@ class Network(nn.Module, ABC):
         norm_eps: epsilon of LayerNorms, which heads share: theirs are LayerNorms whatever the encoder's are.
         head_activation: the function in the head on tokens, by its name in `transformers`.
         head_unbiased: the parts of that head, "dense" and "norm", that have no bias.
+        logit_scale: what that head multiplies the products of its states and the table by.
         state_classes: NamedTuples and dataclasses of its state that do not stand in its module.
     """
 
@@ -72,6 +73,7 @@ class Network(nn.Module, ABC):
     norm_eps: float = 1e-12
     head_activation: str = "gelu"
     head_unbiased: frozenset[str] = frozenset()
+    logit_scale: float = 1.0
     state_classes: ClassVar[tuple[type, ...]] = ()
 
     def __init__(self, spec: Shape, vocabulary: Vocabulary, width: int, depth: int) -> None:
@@ -118,6 +120,10 @@ class Network(nn.Module, ABC):
     def std(self, name: str) -> float:
         """Standard deviation of the initial weights of a parameter."""
         return self.spec.initializer_range
+
+    def rate(self, name: str) -> float:
+        """Learning rate of a parameter, as a share of the optimizer's."""
+        return 1.0
 
     def compile(self, *args: Any, **options: Any) -> None:
         """Compile in place what a step calls: `forward`. A network that calls its backbone alone may compile that."""

@@ -36,6 +36,7 @@ class MaskedLMHead(TokenHead):
         self.activation: nn.Module = ACT2FN[network.head_activation]
         self.norm = nn.LayerNorm(width, eps=network.norm_eps, bias="norm" not in network.head_unbiased)
         self.bias = nn.Parameter(torch.zeros(words))
+        self.logit_scale = network.logit_scale
 
     @property
     def table_VD(self) -> Tensor:
@@ -43,7 +44,8 @@ class MaskedLMHead(TokenHead):
         return self._network[0].table_VD
 
     def scores(self, hidden_PD: Tensor) -> Tensor:
-        return linear(self.norm(self.activation(self.dense(hidden_PD))), self.table_VD, self.bias)
+        state_PD = self.norm(self.activation(self.dense(hidden_PD)))
+        return linear(state_PD if self.logit_scale == 1.0 else state_PD * self.logit_scale, self.table_VD, self.bias)
 
 
 class SideLMHead(MaskedLMHead):
