@@ -29,6 +29,7 @@ from paribus.models import checkpoint, last_layer
 from paribus.models.attention import CHANGED, PLAIN, attend
 from paribus.models.bert import Bert
 from paribus.models.change import Change, Rotary
+from paribus.models.changes.mup import Mup
 from paribus.models.changes.shared_key import SharedKey, SharedKeyPart
 from paribus.models.changes.window import Window
 from paribus.models.encoder import Encoder
@@ -83,7 +84,7 @@ def together(changes: dict[str, Change]) -> dict[str, Change]:
     return kept
 
 
-SHIPPED = find_shipped()
+SHIPPED = find_shipped() | {"mup": Mup(4, 1)}  # of a base that is narrower than this encoder
 EXACT = {name: each for name, each in SHIPPED.items() if each.exact_at_places}
 SETS: dict[str, dict[str, Change]] = {
     **{name: {name: each} for name, each in (EXACT | TOYS).items()},
