@@ -346,7 +346,7 @@ def test_rates_of_the_encoder_reach_its_optimizer(first: list[str]) -> None:
     overrides = [*first, "optimizer.weight_decay=0"]
     plain, mup = (moved_in_a_step([*overrides, *own]) for own in ([], changed))
     hidden = compose(first).model.hidden
-    for name, share in (("encoder.layer.1.attention.self.query.weight", 64 / hidden), ("embeddings.word", 1.0)):
+    for name, share in (("encoder.layer.1.output.dense.weight", 64 / hidden), ("embeddings.word", 1.0)):
         weight = next(each for each in plain if name in each)
         assert mup[weight] / plain[weight] == pytest.approx(share, rel=0.2)
 
