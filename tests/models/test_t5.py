@@ -17,7 +17,7 @@ from paribus.data.sequences import Sequences
 from paribus.data.tokens.vocabulary import Vocabulary
 from paribus.models import checkpoint
 from paribus.models.network import as_batch, initialize
-from paribus.models.t5 import ARCHITECTURES, SINGLE, T5
+from paribus.models.t5 import ACTIVATIONS, ARCHITECTURES, SINGLE, T5
 from paribus.models.text_to_text import TextToText
 from paribus.objectives.denoising import Denoising
 from paribus.objectives.objective import Objective
@@ -70,7 +70,7 @@ def test_the_fused_and_the_plain_form_of_attention_agree(architecture: str) -> N
     assert losses["eager"] == pytest.approx(losses["sdpa"], rel=1e-5)
 
 
-@pytest.mark.parametrize("activation", ["relu", "gated-gelu"])
+@pytest.mark.parametrize("activation", ACTIVATIONS)
 @pytest.mark.parametrize("architecture", PAIRS)
 def test_the_loss_is_that_of_transformers_in_its_eager_form(tmp_path: Path, architecture: str, activation: str) -> None:
     model, objective = parts(architecture=architecture, activation=activation)

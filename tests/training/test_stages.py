@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -325,17 +325,30 @@ def test_only_the_last_stage_is_fine_tuned_on_the_way(two: list[str], task_folde
     assert [point["step"] for point in found["task_points"]] == [1]
 
 
-def test_a_stage_can_have_lower_rates_in_lower_layers(first: list[str], refused_run: Callable[..., str]) -> None:
-    def moved(*own: str) -> dict[str, float]:
-        folder = run(compose([*first, "+stages.further.trainer.max_steps=1", *own]))
-        after, before = (load_file(place / "model" / "model.safetensors") for place in (folder, folder / EARLIER))
-        return {name: float(abs(after[name] - before[name]).max()) for name in after}
+def moved_in_a_step(overrides: Sequence[str]) -> dict[str, float]:
+    """{weight: the most that an entry of it moves} in a further stage of one step."""
+    folder = run(compose([*overrides, "+stages.further.trainer.max_steps=1"]))
+    after, before = (load_file(place / "model" / "model.safetensors") for place in (folder, folder / EARLIER))
+    return {name: float(abs(after[name] - before[name]).max()) for name in after}
 
-    plain, decayed = moved(), moved("+stages.further.trainer.layer_decay=0.1")
+
+def test_a_stage_can_have_lower_rates_in_lower_layers(first: list[str], refused_run: Callable[..., str]) -> None:
+    plain, decayed = (moved_in_a_step([*first, *own]) for own in ([], ["+stages.further.trainer.layer_decay=0.1"]))
     for name, share in (("encoder.layer.1", 1.0), ("encoder.layer.0", 0.1), ("embeddings.word", 0.01)):
         weight = next(each for each in plain if name in each and each.endswith("weight") and plain[each])
         assert decayed[weight] / plain[weight] == pytest.approx(share, rel=0.2)
     assert "trainer.layer_decay=0" in refused_run(*first, "trainer.layer_decay=0")
+
+
+def test_rates_of_the_encoder_reach_its_optimizer(first: list[str]) -> None:
+    """The first step of Adam moves a weight by about its rate."""
+    changed = ["+model/change@model.changes.init=mup", "model.changes.init.base_hidden=64"]
+    overrides = [*first, "optimizer.weight_decay=0"]
+    plain, mup = (moved_in_a_step([*overrides, *own]) for own in ([], changed))
+    hidden = compose(first).model.hidden
+    for name, share in (("encoder.layer.1.output.dense.weight", 64 / hidden), ("embeddings.word", 1.0)):
+        weight = next(each for each in plain if name in each)
+        assert mup[weight] / plain[weight] == pytest.approx(share, rel=0.2)
 
 
 def test_a_tasks_own_text_is_that_of_its_training_examples(

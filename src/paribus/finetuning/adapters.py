@@ -81,11 +81,15 @@ class Adapters(Method):
     def shape(self, encoder: Network, seed: int) -> None:
         from paribus.finetuning.bottleneck import Adapted, initialize_adapters
 
+        sublayers = list(encoder.sublayers())  # a list, since modules are added on the way
+        if absent := sorted(set(self.after) - {place for place, _ in sublayers}):
+            cause = f"finetune.method.after has {absent[0]}, but the layers of the model have none"
+            raise UserError(cause, f"set finetune.method.after=[{','.join(sorted({place for place, _ in sublayers}))}]")
         encoder.requires_grad_(False)
         for norm in encoder.norms():
             norm.requires_grad_(True)
         names = {module: name for name, module in encoder.named_modules()}
-        for place, sublayer in list(encoder.sublayers()):  # a list, since modules are added on the way
+        for place, sublayer in sublayers:
             layer = encoder.depth_of(f"{names[sublayer]}.dropout") - 1
             chosen = place in self.after and self.covers(layer, encoder.depth)
             if chosen and not isinstance(sublayer.dropout, Adapted):  # layers that share weights have one already

@@ -17,7 +17,7 @@ class AttentionPart(nn.Module):
 
     Attributes:
         turn_order: turns go from low to high, equal ones by the names of their changes: 0 for projections, 1 for norms,
-            2 for positions.
+            2 for positions, 3 for lengths.
         initial_values: {name of a parameter: the number that fills it}; others are drawn, see `initialize`.
     """
 

@@ -132,6 +132,10 @@ class Bert(ModelSpec):
         return next((scale for scale in given if scale is not None), self.key_size**-0.5)
 
     @property
+    def whole_batches(self) -> bool:
+        return any(change.whole_batches for change in self.changes.values())
+
+    @property
     def table_width(self) -> int:
         return self.hidden if self.embedding is None else self.embedding
 

@@ -29,6 +29,7 @@ class Change:
         sets: what two changes cannot both set, such as "positions"; their combination is refused.
         exact_at_places: whether the last layer, computed only at the places that heads read, has the states that the
             whole layer has there. If not, the whole layer is computed.
+        whole_batches: whether the states of a row depend on the other rows, so that a batch stays in one piece.
         one_part: whether the attention of all layers has the part of the first one.
         keeps_class: whether every class in `transformers` that has the encoder without it has the one with it.
         layout: the names of its class in `transformers`, if that is not the class of the encoder without it.
@@ -37,6 +38,7 @@ class Change:
     semantics: ClassVar[int] = 1
     sets: ClassVar[Set[str]] = frozenset()
     exact_at_places: ClassVar[bool] = False
+    whole_batches: ClassVar[bool] = False
     one_part: ClassVar[bool] = False
     keeps_class: ClassVar[bool] = False
     layout: ClassVar[Layout | None] = None
@@ -69,6 +71,10 @@ class Change:
     def std(self, shape: Bert, name: str) -> float | None:
         """Standard deviation of the initial weights of a parameter of the encoder; None for what it is without it."""
         return None
+
+    def rate(self, shape: Bert, name: str) -> float:
+        """Learning rate of a parameter of the encoder, as a share of what it is without it."""
+        return 1.0
 
     def seen(self, shape: Bert, length: float) -> float:
         """How many keys a query sees at most, averaged over a row of this length and the layers."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -193,7 +194,8 @@ class Encoder(Network):
     def sublayers(self) -> Iterator[tuple[str, Any]]:
         for layer in self.backbone.encoder.layer:
             yield "attention", layer.attention.output
-            yield "ffn", layer.output
+            if hasattr(layer.output, "dropout"):
+                yield "ffn", layer.output
 
     def matrices(self) -> Iterator[tuple[str, str]]:
         for name, module in self.backbone.named_modules():
@@ -203,6 +205,9 @@ class Encoder(Network):
     def std(self, name: str) -> float:
         given = (change.std(self.spec, name) for _, change in self.spec.sorted_changes)
         return next((std for std in given if std is not None), super().std(name))
+
+    def rate(self, name: str) -> float:
+        return math.prod(change.rate(self.spec, name) for _, change in self.spec.sorted_changes)
 
     def _add_parts(self) -> None:
         """Give the attention of every layer what changes do in it, as its module `parts`.
@@ -333,7 +338,7 @@ class TwoWay(Network):
     def __init__(self, spec: Shape, vocabulary: Vocabulary, encoders: Mapping[str, Any]) -> None:
         super().__init__(spec, vocabulary, 2 * spec.hidden, spec.layers)
         self.backbone = nn.ModuleDict(encoders)
-        self.norm_eps = self.side("left").norm_eps
+        self.norm_eps, self.logit_scale = self.side("left").norm_eps, self.side("left").logit_scale
 
     def side(self, name: str) -> Encoder:
         """The encoder that reads to the left, or to the right."""
@@ -362,6 +367,9 @@ class TwoWay(Network):
 
     def depth_of(self, parameter: str) -> int:
         return self.side("left").depth_of(parameter)
+
+    def rate(self, name: str) -> float:
+        return self.side("left").rate(name)
 
     def sublayers(self) -> Iterator[tuple[str, Any]]:
         for encoder in self.sides.values():

@@ -15,6 +15,7 @@ from torch.nn.modules.dropout import _DropoutNd
 from transformers import PretrainedConfig
 
 from paribus.core.errors import UserError
+from paribus.models.norms import Norm
 
 if TYPE_CHECKING:
     from paribus.data.tokens.vocabulary import Vocabulary
@@ -66,11 +67,12 @@ class Network(nn.Module, ABC):
         width: of the states between layers.
         depth: how many layers are on top of each other; stacks side by side count once.
         backbone: the module whose weights `tensor_names` names in checkpoints; others get "network." before their name.
-        norm_eps: epsilon of LayerNorms, which heads share.
+        norm_eps: epsilon of LayerNorms, which heads share: theirs are LayerNorms whatever the encoder's are.
         head_activation: the function in the head on tokens, by its name in `transformers`.
         head_unbiased: the parts of that head, "dense" and "norm", that have no bias.
         head_untied: whether heads on tokens have output tables of their own instead of the word embeddings.
         head_counts: whether their output biases begin at the logarithms of how frequent words are in the training text.
+        logit_scale: what that head multiplies the products of its states and the table by.
         state_classes: NamedTuples and dataclasses of its state that do not stand in its module.
         gives_layers: whether the forward pass returns `Outputs.layers` if the batch asks for them.
     """
@@ -81,6 +83,7 @@ class Network(nn.Module, ABC):
     head_unbiased: frozenset[str] = frozenset()
     head_untied: bool = False
     head_counts: bool = False
+    logit_scale: float = 1.0
     state_classes: ClassVar[tuple[type, ...]] = ()
     gives_layers: bool = False
 
@@ -160,6 +163,10 @@ class Network(nn.Module, ABC):
         """Standard deviation of the initial weights of a parameter."""
         return self.spec.initializer_range
 
+    def rate(self, name: str) -> float:
+        """Learning rate of a parameter, as a share of the optimizer's."""
+        return 1.0
+
     def compile(self, *args: Any, **options: Any) -> None:
         """Compile in place what a step calls: `forward`. A network that calls its backbone alone may compile that."""
         super().compile(*args, **options)
@@ -181,7 +188,7 @@ class Network(nn.Module, ABC):
 
     def norms(self) -> Iterator[nn.Module]:
         """Every layer norm."""
-        return (module for module in self.modules() if isinstance(module, nn.LayerNorm | nn.RMSNorm))
+        return (module for module in self.modules() if isinstance(module, nn.LayerNorm | nn.RMSNorm | Norm))
 
     def matrices(self) -> Iterator[tuple[str, str]]:
         """("query", "key", "value" or "dense", its name in the backbone) of the layers; shared ones once.

@@ -71,6 +71,11 @@ class Shape(ABC):
         """Whether modules may be put inside the layers, and rows may bring attention masks."""
         return True
 
+    @property
+    def whole_batches(self) -> bool:
+        """Whether the states of a row depend on the other rows of its batch, so that a batch stays in one piece."""
+        return False
+
     def check_length(self, length: int, key: str) -> None:  # noqa: B027 (most networks have no longest input)
         """Raise UserError, under the config key, if an input of `length` tokens is too long."""
 

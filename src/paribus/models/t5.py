@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 SINGLE = ("language_model", "prefix_lm")
 ARCHITECTURES = ("encoder_decoder", "encoder_decoder_shared", "encoder_decoder_half", *SINGLE)
-ACTIVATIONS = ("relu", "gated-gelu")
+ACTIVATIONS = (  # the names of `transformers`; gelu_new and gated-gelu have the tanh form
+    "relu", "gelu_new", "silu", "gated-sigmoid", "gated-linear", "gated-relu", "gated-gelu", "gated-silu",
+)  # fmt: skip
 HEADS = ("tied", "separate")
 
 
@@ -112,7 +114,7 @@ class T5(ModelSpec):
 
     def _layer(self, seen: float) -> float:
         """Of one token through self-attention to `seen` places and the feed-forward network."""
-        matrices = 3 if self.activation == "gated-gelu" else 2
+        matrices = 3 if self.activation.startswith("gated-") else 2
         return 2.0 * self.hidden * (4 * self._inner + matrices * self.intermediate) + 4.0 * seen * self._inner
 
     def config(self, vocabulary: Vocabulary) -> dict[str, Any]:

@@ -44,6 +44,7 @@ def check_run(run: Run, profile: ResolvedProfile) -> None:
     """The settings of a run, stage by stage, and of its fine-tuning."""
     check_processes(run, profile)
     for stage in run.chain:
+        check_whole_batches(stage, profile)
         check_fits(stage)
         check_examples(stage)
         if not 0.0 < stage.trainer.layer_decay <= 1.0:
@@ -98,6 +99,22 @@ def check_processes(run: Run, profile: ResolvedProfile) -> None:
     if run.trainer.noise_every is not None:
         cause = f"trainer.noise_every does not work with profile.ranks={ranks}"
         raise UserError(cause, "measure it with profile.ranks=1")
+
+
+def check_whole_batches(run: Run, profile: ResolvedProfile) -> None:
+    """Batches of a model whose states depend on all rows of their batch."""
+    if not run.model.shape.whole_batches:
+        return
+    for key, rows in (("batch.size", run.batch.size), ("finetune.batch_size", run.finetune.batch_size)):
+        if rows < 2:
+            cause = f"{key}={rows}, but the norms of the model take statistics over the rows of a batch"
+            raise UserError(cause, "give at least 2 rows, or another norm: +model/change@model.changes.norm=rms_norm")
+    if profile.ranks > 1:
+        cause = f"profile.ranks={profile.ranks} would cut the batches over which the norms of the model take statistics"
+        raise UserError(cause, "set profile.ranks=1")
+    if profile.microbatch is not None and profile.microbatch < run.batch.size:
+        cause = f"profile.microbatch={profile.microbatch} would cut the batches over which the norms take statistics"
+        raise UserError(cause, "set profile.microbatch=null")
 
 
 def check_finetuning(run: Run) -> None:

@@ -199,7 +199,8 @@ def _learner(
 
     def rate(name: str) -> float:
         inside = name.removeprefix("encoder.")
-        return (settings.head_lr or lr) / lr if inside == name else method.rate(encoder, inside)
+        own = (settings.head_lr or lr) / lr
+        return own if inside == name else method.rate(encoder, inside) * encoder.rate(inside)
 
     return Finetuning(
         encoder,

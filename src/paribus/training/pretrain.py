@@ -13,7 +13,7 @@ from typing import Any
 
 import pytorch_lightning as pl
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from paribus.core.checksums import SUMS, find_damage, hash_file, matches, read_sealed, seal_folder
 from paribus.core.console import say
@@ -179,13 +179,17 @@ def learner_of(stage: Stage) -> Pretraining:
     """The LightningModule of the stage: around its modules, or around copies that are cut into shards."""
     run, modules = stage.run, (stage.encoder, stage.objective)
     encoder, objective = copy.deepcopy(modules) if stage.profile.sharded else modules
-    rates = None
-    if run.trainer.layer_decay < 1.0:  # lower rates for lower layers (ULMFiT, arXiv 1801.06146, section 3.2)
-        method = LayerwiseDecay(run.trainer.layer_decay, top_gap=0)
+    method = LayerwiseDecay(run.trainer.layer_decay, top_gap=0)  # ULMFiT, arXiv 1801.06146, section 3.2
+    shares = {  # of networks, those of the objective included; 1 for all other weights
+        f"{prefix}.{name}": network.rate(name)
+        for prefix, network in nn.ModuleDict({"encoder": encoder, "objective": objective}).named_modules()
+        if isinstance(network, Network)
+        for name, _ in network.named_parameters()
+    }
 
-        def rates(name: str) -> float:
-            inside = name.removeprefix("encoder.")
-            return method.rate(encoder, inside) if inside != name else 1.0
+    def rate(name: str) -> float:
+        inside = name.removeprefix("encoder.")
+        return shares.get(name, 1.0) * (method.rate(encoder, inside) if inside != name else 1.0)
 
     learner = Pretraining(
         encoder,
@@ -196,7 +200,7 @@ def learner_of(stage: Stage) -> Pretraining:
         total_tokens=run.trainer.max_tokens or 0,
         clip=run.trainer.clip,
         seed=run.root_seed,
-        rates=rates,
+        rates=rate if run.trainer.layer_decay < 1.0 or set(shares.values()) - {1.0} else None,
     )
     if stage.profile.compile:
         learner.encoder.compile()

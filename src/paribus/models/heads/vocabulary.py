@@ -36,6 +36,7 @@ class MaskedLMHead(TokenHead):
         self.norm = nn.LayerNorm(width, eps=network.norm_eps, bias="norm" not in network.head_unbiased)
         self.bias = nn.Parameter(torch.zeros(words))
         self.own_table_VD = nn.Parameter(torch.zeros(words, width)) if network.head_untied else None
+        self.logit_scale = network.logit_scale
         self.initial_values = {"bias": initial_bias(network)}
 
     @property
@@ -49,7 +50,8 @@ class MaskedLMHead(TokenHead):
         return self.tied_VD if self.own_table_VD is None else self.own_table_VD
 
     def scores(self, hidden_PD: Tensor) -> Tensor:
-        return linear(self.norm(self.activation(self.dense(hidden_PD))), self.table_VD, self.bias)
+        state_PD = self.norm(self.activation(self.dense(hidden_PD)))
+        return linear(state_PD if self.logit_scale == 1.0 else state_PD * self.logit_scale, self.table_VD, self.bias)
 
 
 class SideLMHead(MaskedLMHead):
