@@ -6,8 +6,7 @@ and it has no kernel for a learned bias. The plain form costs memory for [B, H, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -15,6 +14,8 @@ from torch.nn import functional
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
+
+from paribus.models.attention_by_parts import Caller, attend_by_parts, make_bias
 
 if TYPE_CHECKING:
     from paribus.models.attention_part import AttentionPart
@@ -35,53 +36,6 @@ def kernel(changed: bool = False) -> str:
 def find_parts(module: Any) -> list[AttentionPart]:
     """What changes of the encoder do in this module, in their order."""
     return list(getattr(module, "parts", {}).values())
-
-
-class Changed(NamedTuple):
-    """What the parts of a module make of its attention.
-
-    Attributes:
-        query, key: turned, and the queries scaled.
-        mask: as it was, with what parts hide; bool.
-        bias: what parts add to the scores, if anything.
-        dense: whether parts hide keys or add to scores.
-        place_BQ, place_1K: of the queries and keys in their rows.
-    """
-
-    query: Tensor
-    key: Tensor
-    mask: Tensor | None
-    bias: Tensor | None
-    dense: bool
-    place_BQ: Tensor
-    place_1K: Tensor
-
-
-def apply_parts(
-    parts: Sequence[AttentionPart],
-    causal: bool,
-    query: Tensor,
-    key: Tensor,
-    mask: Tensor | None,
-    scaling: float,
-    place_BQ: Tensor | None,
-) -> Changed:
-    """Turn, scale, score and hide as the parts do. `place_BQ`: None if there is a query for each key."""
-    place_1K = torch.arange(key.shape[2], device=key.device)[None]
-    place_BQ = place_1K if place_BQ is None else place_BQ
-    for part in parts[:-1]:
-        query, key = part.turn(query, key, place_BQ, place_1K)
-    query, key = parts[-1].turn_scaled(query, key, place_BQ, place_1K, scaling)
-
-    scores = [part.score(query, key, place_BQ, place_1K) for part in parts]
-    added = [score for score in scores if score is not None]
-    visible = [shown for part in parts if (shown := part.visible(place_BQ, place_1K)) is not None]
-    if visible and mask is None and causal:
-        mask = (place_1K[:, None, :] <= place_BQ[:, :, None])[:, None]
-    for shown in visible:
-        mask = shown if mask is None else mask & shown
-    bias = sum(added[1:], start=added[0]) if added else None
-    return Changed(query, key, mask, bias, bool(added or visible), place_BQ, place_1K)
 
 
 class _Plain(torch.autograd.Function):
@@ -140,59 +94,24 @@ def attend(
     dropout: float = 0.0,
     position_bias: Tensor | None = None,
     place_BQ: Tensor | None = None,
+    first_B: Tensor | None = None,
     **_: object,
 ) -> tuple[Tensor, None]:
     """[B, L, H, E], and no probabilities: what `transformers` asks of its attention functions.
 
     `attention_mask` is bool, true where a query sees a key, or is added to the scores; without one, a causal
     module hides what is to the right. If the module has `parts`, they change its queries, which are at `place_BQ`,
-    keys and scores.
+    keys and scores; `first_B` is that of their `Rows`.
     """
+
+    def plain(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, bias: Tensor | None) -> Tensor:
+        return _attend_plain(query, key, value, make_bias(module, query, key, mask, bias), 1.0, dropout)
+
     if parts := find_parts(module):
-        changed = apply_parts(parts, module.is_causal, query, key, attention_mask, scaling, place_BQ)
-        if any(part.needs_shares for part in parts):
-            bias = _make_bias(module, changed.query, changed.key, changed.mask, changed.bias)
-            return _attend_by_shares(parts, changed, value, bias, dropout), None
-        query, key, attention_mask, position_bias = changed.query, changed.key, changed.mask, changed.bias
-        scaling = 1.0
-    bias = _make_bias(module, query, key, attention_mask, position_bias)
-    if torch.compiler.is_compiling():  # the compiler fuses this itself, and cannot view what it has laid out anew
-        score_BHLS = torch.matmul(query * scaling, key.transpose(2, 3))
-        share_BHLS = torch.softmax(score_BHLS if bias is None else score_BHLS + bias, -1)
-        return torch.matmul(functional.dropout(share_BHLS, dropout), value).transpose(1, 2), None
-    read_BHLE: Tensor = _Plain.apply(query, key, value, bias, scaling, dropout)  # type: ignore[no-untyped-call]
-    return read_BHLE.transpose(1, 2), None
-
-
-def _attend_by_shares(
-    parts: Sequence[AttentionPart], changed: Changed, value: Tensor, bias: Tensor | None, dropout: float
-) -> Tensor:
-    """[B, L, H, E], by parts that work on the weights of the values."""
-    score_BHQK = torch.matmul(changed.query, changed.key.transpose(2, 3))
-    score_BHQK = score_BHQK if bias is None else score_BHQK + bias
-    share = next((part.share for part in parts if part.replaces_softmax), parts[0].share)
-    share_BHQK = functional.dropout(share(score_BHQK), dropout)
-    read_BHQE = torch.matmul(share_BHQK, value)
-    for part in parts:
-        if (more := part.read(share_BHQK, changed.place_BQ, changed.place_1K)) is not None:
-            read_BHQE = read_BHQE + more
-    return read_BHQE.transpose(1, 2)
-
-
-def _make_bias(
-    module: Any, query: Tensor, key: Tensor, mask: Tensor | None, position_bias: Tensor | None
-) -> Tensor | None:
-    """What is added to the scores, in their type."""
-    length, seen = query.shape[2], key.shape[2]
-    if mask is None and module.is_causal and length > 1:
-        mask = torch.ones(length, seen, dtype=torch.bool, device=query.device).tril()
-    if mask is not None and mask.dtype == torch.bool:
-        lowest = torch.finfo(query.dtype).min
-        mask = torch.zeros(mask.shape, dtype=query.dtype, device=mask.device).masked_fill_(~mask, lowest)
-    if position_bias is None:
-        return mask if mask is None else mask.to(query.dtype)
-    bias = position_bias if mask is None else position_bias + mask
-    return bias.to(query.dtype, memory_format=torch.contiguous_format)
+        caller = Caller(module, parts, dropout, plain)
+        return attend_by_parts(caller, (query, key, value), attention_mask, scaling, place_BQ, first_B), None
+    bias = make_bias(module, query, key, attention_mask, position_bias)
+    return _attend_plain(query, key, value, bias, scaling, dropout), None
 
 
 def attend_changed(
@@ -204,21 +123,39 @@ def attend_changed(
     scaling: float,
     dropout: float = 0.0,
     place_BQ: Tensor | None = None,
+    first_B: Tensor | None = None,
     **further: Any,
 ) -> tuple[Tensor, None]:
     """As `attend`, by the fused attention of PyTorch if no part needs the weights of the values."""
-    parts = find_parts(module)
-    if any(part.needs_shares for part in parts):
-        return attend(module, query, key, value, attention_mask, scaling, dropout, place_BQ=place_BQ)
-    if parts:
-        changed = apply_parts(parts, module.is_causal, query, key, attention_mask, scaling, place_BQ)
-        query, key, attention_mask, scaling = changed.query, changed.key, changed.mask, 1.0
-        if changed.dense:  # added to the scores: a padded query that sees nothing must not become NaN
-            attention_mask = _make_bias(module, query, key, changed.mask, changed.bias)
+
+    def fused(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, bias: Tensor | None) -> Tensor:
+        if dense:  # added to the scores: a padded query that sees nothing must not become NaN
+            mask = make_bias(module, query, key, mask, bias)
+        read: tuple[Tensor, None] = sdpa_attention_forward(
+            module, query, key, value, mask, dropout=dropout, scaling=1.0, **further
+        )
+        return read[0]
+
+    if parts := find_parts(module):
+        dense = any(part.hides_or_scores for part in parts)
+        caller = Caller(module, parts, dropout, fused)
+        return attend_by_parts(caller, (query, key, value), attention_mask, scaling, place_BQ, first_B), None
     read: tuple[Tensor, None] = sdpa_attention_forward(
         module, query, key, value, attention_mask, dropout=dropout, scaling=scaling, **further
     )
     return read
+
+
+def _attend_plain(
+    query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, scaling: float, dropout: float
+) -> Tensor:
+    """[B, L, H, E]"""
+    if torch.compiler.is_compiling():  # the compiler fuses this itself, and cannot view what it has laid out anew
+        score_BHLS = torch.matmul(query * scaling, key.transpose(2, 3))
+        share_BHLS = torch.softmax(score_BHLS if bias is None else score_BHLS + bias, -1)
+        return torch.matmul(functional.dropout(share_BHLS, dropout), value).transpose(1, 2)
+    read_BHLE: Tensor = _Plain.apply(query, key, value, bias, scaling, dropout)  # type: ignore[no-untyped-call]
+    return read_BHLE.transpose(1, 2)
 
 
 for name, function in ((PLAIN, attend), (CHANGED, attend_changed)):

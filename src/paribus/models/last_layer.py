@@ -67,7 +67,7 @@ class _LastLayer(nn.Module):
         attend = ALL_ATTENTION_FUNCTIONS[attention.config._attn_implementation]
         options: dict[str, Any] = {"dropout": attention.dropout.p if attention.training else 0.0}
         if hasattr(attention, "parts"):
-            options["place_BQ"] = self.column_BQ
+            options |= {"place_BQ": self.column_BQ, "first_B": more.get("first_B")}
         read_BQHE, _ = attend(attention, query, key, value, attention_mask, scaling=attention.scaling, **options)
         return self.feed_forward_chunk(
             self.attention.output(read_BQHE.flatten(2), _take(hidden_states, self.column_BQ))
