@@ -124,14 +124,15 @@ def _choose_blocks(
 ) -> KeyBlocks | None:
     """The blocks of the part that shows the fewest; None if all pairs are as fast, or if another part needs them."""
     length = rows.key.shape[2]
-    if (mask is not None and mask.shape[2] > 1) or not all(part.fits_blocks for part in parts):
+    if mask is not None and mask.shape[2] > 1:
         return None
     offered = [(part, blocks) for part in parts if (blocks := part.blocks(length, rows.key.device)) is not None]
     if not offered:
         return None
     chosen, blocks = min(offered, key=lambda each: each[1].table_HNC.shape[2] * each[1].size)
-    if blocks.count_HNC is not None and any(part.hides_or_scores for part in parts if part is not chosen):
-        return None
+    for part in parts:
+        if part is not chosen and not (part.fits_blocks if blocks.count_HNC is None else part.leaves_scores):
+            return None
     seers = 0 if place_BG is None else place_BG.shape[1]
     _, count, columns = blocks.table_HNC.shape
     pairs = count * blocks.size * (columns * blocks.size + seers) + seers * length

@@ -112,7 +112,12 @@ class AttentionPart(nn.Module):
     @property
     def fits_blocks(self) -> bool:
         """Whether it can work on the blocks of keys that a part shows."""
-        return (self.any_places or not self.hides_or_scores) and not self.needs_shares
+        return self.leaves_scores or (self.any_places and not self.needs_shares)
+
+    @property
+    def leaves_scores(self) -> bool:
+        """Whether it changes queries and keys alone."""
+        return not self.hides_or_scores and not self.needs_shares
 
     @property
     def needs_shares(self) -> bool:

@@ -31,6 +31,9 @@ class Alternating(Window):
     def attention(self, shape: Bert, layer: int) -> AttentionPart | None:
         return super().attention(shape, layer) if layer % self.every else None
 
+    def lacks_class(self, shape: Bert) -> str | None:
+        return "transformers has no class for BERT's layers with windows in some of them"
+
     def seen(self, shape: Bert, length: float) -> float:
         whole = -(-shape.layers // self.every)
         every = length if shape.attention == "full" else (length + 1) / 2

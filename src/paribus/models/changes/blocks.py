@@ -77,6 +77,9 @@ class Blocks(Change):
         seen = (count_keys(self, whole, shape.heads, 0) > 0).sum(2).double().mean()
         return float(seen) * min(self.size, length)
 
+    def lacks_class(self, shape: Bert) -> str | None:
+        return "BigBird in transformers has no random blocks in evaluation"
+
 
 @lru_cache(maxsize=512)
 def count_keys(settings: Blocks, blocks: int, heads: int, layer: int) -> Tensor:
@@ -153,6 +156,6 @@ class BlocksPart(AttentionPart):
             count_HNN[:, :, [0, -1]] -= 1
             count_HNN[:, [0, -1]] = 0
         columns = int((count_HNN > 0).sum(2).max())
-        count_HNC, table_HNC = count_HNN.sort(2, descending=True, stable=True)
+        count_HNC, table_HNC = count_HNN.sort(dim=2, descending=True, stable=True)
         table_HNC = table_HNC.where(count_HNC > 0, -1)[..., :columns]
         return KeyBlocks(self.settings.size, table_HNC.to(device), count_HNC[..., :columns].to(device))

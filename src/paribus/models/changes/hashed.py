@@ -51,6 +51,9 @@ class Hashed(Change):
         """The products with the directions, of queries and of keys."""
         return 2.0 * tokens * shape.layers * shape.hidden * self.rounds * self.buckets
 
+    def lacks_class(self, shape: Bert) -> str | None:
+        return "Reformer in transformers has reversible layers and draws its hashes anew"
+
 
 class HashedPart(AttentionPart):
     direction_HERN: Tensor

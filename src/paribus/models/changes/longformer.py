@@ -41,16 +41,17 @@ class Longformer(Window):
             cause = "global tokens see all of a row, but model.attention or sides hides a side"
             raise UserError(cause, "set model.attention=full and sides=both, or choose window")
 
+        if self.own_projections and any("queries" in change.sets for change in shape.changes.values()):
+            cause = "global tokens have projections of their own, but another change sets the queries"
+            raise UserError(cause, "set own_projections=false")
+
     def alter(self, encoder: Encoder) -> None:
         if self.own_projections:
             for layer in encoder.backbone.encoder.layer:
                 attention = layer.attention.self
                 for name in ("query", "key", "value"):
-                    old = getattr(attention, name)
-                    if type(old) is not nn.Linear:
-                        cause = f"another change replaces the projection to {name}, which global tokens have twice"
-                        raise UserError(cause, "set own_projections=false")
-                    setattr(attention, name, TwoProjections(old.in_features, old.out_features))
+                    local = getattr(attention, name)
+                    setattr(attention, name, TwoProjections(local.in_features, local.out_features))
 
     def begin(self, encoder: Encoder) -> None:
         for module in encoder.modules():
@@ -70,6 +71,9 @@ class Longformer(Window):
 
     def forward_flops(self, shape: Bert, tokens: float, length: float) -> float:
         return shape.layers * 6.0 * tokens * shape.hidden**2 if self.own_projections else 0.0
+
+    def lacks_class(self, shape: Bert) -> str | None:
+        return "Longformer in transformers has no global tokens unless its caller names them"
 
 
 class TwoProjections(nn.Linear):

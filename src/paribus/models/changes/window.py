@@ -73,6 +73,9 @@ class Window(Change):
         beside = width - self.dilation * width * (width + 1) / (2 * length)  # on one side; rows end
         return 1 + beside * (2 if self.sides == "both" and shape.attention == "full" else 1)
 
+    def lacks_class(self, shape: Bert) -> str | None:
+        return "Longformer in transformers has projections for global tokens, which an encoder with windows lacks"
+
 
 class WindowPart(AttentionPart):
     """Hides what is outside of the window."""
