@@ -19,6 +19,7 @@ from transformers.models.bert.modeling_bert import BertLayer
 
 from paribus.core.build import build
 from paribus.core.config import compose, plain
+from paribus.core.config_names import choices
 from paribus.core.errors import UserError
 from paribus.data.tokens.vocabulary import Vocabulary
 from paribus.finetuning.lora import Lora
@@ -329,6 +330,19 @@ def test_two_changes_that_each_have_a_class_have_none_together() -> None:
     assert changed({"named": Named()}).lacks_class is None
     both = changed({"position": Rotary(), "named": Named()})
     assert both.lacks_class == "transformers has no class for an encoder with Named and Rotary"
+
+
+@pytest.mark.parametrize("name", choices("model/change"))
+def test_every_choice_is_composed_and_trained(name: str) -> None:
+    composed = compose(["scale=test", "model/position=learned", f"+model/change@model.changes.chosen={name}"]).model
+    encoder = replace(build(composed), layers=2, hidden=16, heads=2, intermediate=32).build(VOCABULARY, 0)
+    optimizer, losses = torch.optim.AdamW(encoder.parameters(), lr=1e-3), []
+    for _ in range(3):
+        losses.append(encoder(batch_of()).hidden_BLD[:, :9].sub(1.0).pow(2).mean())
+        optimizer.zero_grad()
+        losses[-1].backward()
+        optimizer.step()
+    assert losses[0] > losses[1] > losses[2]
 
 
 def test_a_choice_needs_a_name() -> None:
