@@ -6,6 +6,7 @@ on all cores. A window is 128 tokens on each side; blocks have 64 tokens, three 
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import statistics
 import sys
@@ -58,7 +59,7 @@ def rows(turns: int = 3) -> list[Row]:
             ("longformer", "their_longformer"), ("blocks", "their_bigbird"),
         ):  # fmt: skip
             ratio = median[other, 4096, what] / median[kind, 4096, what]
-            least = 1.0 if other == "all pairs" or other.startswith("their") else None
+            least = 1.0 if what == "seconds" and other != "sdpa" else None
             table.append(Row(f"long rows: {KINDS[other]} / {KINDS[kind]}, {what}, 4,096", ratio, "x", least=least))
     return table
 
@@ -91,6 +92,7 @@ def cost(kind: str) -> Measure:
 
 def most_memory(work: Callable[[], None]) -> float:
     """Bytes of resident memory that the work adds at its peak."""
+    ctypes.CDLL(None).malloc_trim(0)  # else what an earlier step freed is used again, and not counted
     Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
     before = resident("VmRSS")
     work()
@@ -144,16 +146,16 @@ def make_ours(kind: str) -> Any:
 def make_theirs(kind: str) -> Any:
     from transformers import BertConfig, BertModel, BigBirdConfig, BigBirdModel, LongformerConfig, LongformerModel
 
+    further: dict[str, Any] = {"block_size": SIZE, "sep_token_id": 3, "bos_token_id": 2, "eos_token_id": 3}
     shape: dict[str, Any] = {
         "vocab_size": WORDS, "hidden_size": WIDTH, "num_hidden_layers": 1, "num_attention_heads": HEADS,
         "intermediate_size": WIDTH, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0,
         "pad_token_id": 0, "max_position_embeddings": max(LENGTHS) + 1,
     }  # fmt: skip
     if kind == "sdpa":
-        return BertModel(BertConfig(**shape, attn_implementation="sdpa"), add_pooling_layer=False)
+        return BertModel(BertConfig(**shape | {"attn_implementation": "sdpa"}), add_pooling_layer=False)
     if kind == "their_longformer":
         return LongformerModel(LongformerConfig(**shape, attention_window=2 * SIDE), add_pooling_layer=False)
-    further = {"block_size": SIZE, "sep_token_id": 3, "bos_token_id": 2, "eos_token_id": 3}
     return BigBirdModel(BigBirdConfig(**shape, **further), add_pooling_layer=False)
 
 

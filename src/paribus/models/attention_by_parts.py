@@ -157,7 +157,7 @@ def _attend_in_blocks(
             1, place_BQ, torch.arange(place_BQ.shape[1], device=device).expand_as(place_BQ)
         )
         query = _take(query, slot_BL)
-    query = functional.pad(query, (0, 0, 0, further)).unflatten(2, (count, size)).transpose(1, 2).flatten(0, 1)
+    query = functional.pad(query, (0, 0, 0, further)).view(batch, heads, count, size, -1).transpose(1, 2).flatten(0, 1)
     number_NHC = blocks.table_HNC.clamp(min=0).transpose(0, 1) + count * torch.arange(heads, device=device)[:, None]
 
     def gather(state_BHLE: Tensor) -> Tensor:
@@ -202,7 +202,7 @@ def _attend_in_blocks(
         often_NHM = functional.pad(often_NHM, (0, key.shape[2] - often_NHM.shape[2]))
         bias = often_NHM[:, :, None].repeat(batch, 1, 1, 1)
     read = caller.kernel(query, key, value, shown.flatten(0, 1), bias)  # [B N, S, H, E]
-    read_BLHE = read.unflatten(0, (batch, count)).flatten(1, 2)[:, :length]
+    read_BLHE = read.reshape(batch, count * size, heads, -1)[:, :length]
     return read_BLHE.take_along_dim(place_BQ[:, :, None, None], 1) if some else read_BLHE
 
 
