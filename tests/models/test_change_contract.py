@@ -46,7 +46,7 @@ def test_a_choice_composes_and_trains_two_steps(choice: str, norm: str) -> None:
             "ids_BL": torch.randint(5, 40, (2, 16), generator=draw),
             "length_B": torch.tensor([16, 11]),
             "part_BL": torch.zeros(2, 16, dtype=torch.int64),
-            "slot_P": torch.tensor([2, 5, 19]),
+            "slot_P": torch.tensor([0, 5, 19]),
             "target_P": torch.tensor([7, 8, 9]),
             "full": False,
         }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from transformers.models.xlnet.modeling_xlnet import XLNetModel, XLNetRelativeAt
 
 from paribus.core.errors import UserError
 from paribus.data.tokens.vocabulary import Vocabulary
-from paribus.models.attention import apply_parts
+from paribus.models.attention_by_parts import Caller
 from paribus.models.attention_part import AttentionPart
 from paribus.models.bert import Bert
 from paribus.models.change import Positions, Rotary
@@ -61,9 +62,11 @@ def filled(part: AttentionPart) -> Any:
 def scores_of(part: AttentionPart, query: Tensor, key: Tensor) -> Tensor:
     """[B, H, L, L]: what goes into the softmax."""
     scale = getattr(part, "scale", query.shape[-1] ** -0.5)
-    changed = apply_parts([part], False, query, key, None, scale, None)
-    scores = changed.query @ changed.key.transpose(2, 3)
-    return scores if changed.bias is None else scores + changed.bias
+    place_1L, module = torch.arange(key.shape[2])[None], SimpleNamespace(is_causal=False)
+    turned = part.turn_scaled(query, key, place_1L, place_1L, scale)
+    return Caller(module, [part], 0.0, torch.nn.functional.scaled_dot_product_attention).weigh(
+        *turned, None, place_1L, place_1L
+    )[0]
 
 
 def states(*shape: int) -> Tensor:

@@ -152,6 +152,11 @@ def test_a_run_ends_and_resumes_with_the_same_model(
             "does not give the states of single layers: set finetune",
         ),
         (["model.attention=up"], "model.attention=up is unknown"),
+        (
+            ["objective=unilm", "+model/change@model.changes.seen=window", "model.changes.seen.sides=left"],
+            "needs both sides of a token, but model.changes.seen hides one",
+        ),
+        (["+model/change@model.changes.seen=blocks", "model.changes.seen.size=7"], "is not divided by the blocks of"),
     ],
 )
 def test_what_does_not_fit_is_refused(overrides: list[str], message: str, arguments: list[str]) -> None:

@@ -7,7 +7,7 @@ and it has no kernel for a learned bias. The plain form costs memory for [B, H, 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import torch
 from torch import Tensor
@@ -17,7 +17,8 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
 from paribus.core.errors import UserError
-from paribus.models.attention_part import AttentionPart
+from paribus.models.attention_by_parts import Caller, attend_by_parts, make_bias
+from paribus.models.attention_part import AttentionPart, Rows
 
 PLAIN, CHANGED, WATCHED = "paribus_plain", "paribus_changed_sdpa", "paribus_watched"
 CHECKED = 512  # places of a row at which it is checked who sees whom
@@ -39,51 +40,9 @@ def find_parts(module: Any) -> list[AttentionPart]:
     return list(getattr(module, "parts", {}).values())
 
 
-class Changed(NamedTuple):
-    """What the parts of a module make of its attention.
-
-    Attributes:
-        query, key: turned, and the queries scaled.
-        mask: as it was, with what parts hide; bool.
-        bias: what parts add to the scores, if anything.
-        dense: whether parts hide keys or add to scores.
-        place_BQ, place_1K: of the queries and keys in their rows.
-    """
-
-    query: Tensor
-    key: Tensor
-    mask: Tensor | None
-    bias: Tensor | None
-    dense: bool
-    place_BQ: Tensor
-    place_1K: Tensor
-
-
-def apply_parts(
-    parts: Sequence[AttentionPart],
-    causal: bool,
-    query: Tensor,
-    key: Tensor,
-    mask: Tensor | None,
-    scaling: float,
-    place_BQ: Tensor | None,
-) -> Changed:
-    """Turn, scale, score and hide as the parts do. `place_BQ`: None if there is a query for each key."""
-    place_1K = torch.arange(key.shape[2], device=key.device)[None]
-    place_BQ = place_1K if place_BQ is None else place_BQ
-    for part in parts[:-1]:
-        query, key = part.turn(query, key, place_BQ, place_1K)
-    query, key = parts[-1].turn_scaled(query, key, place_BQ, place_1K, scaling)
-
-    scores = [part.score(query, key, place_BQ, place_1K) for part in parts]
-    added = [score for score in scores if score is not None]
-    visible = [shown for part in parts if (shown := part.visible(place_BQ, place_1K)) is not None]
-    if visible and mask is None and causal:
-        mask = (place_1K[:, None, :] <= place_BQ[:, :, None])[:, None]
-    for shown in visible:
-        mask = shown if mask is None else mask & shown
-    bias = sum(added[1:], start=added[0]) if added else None
-    return Changed(query, key, mask, bias, bool(added or visible), place_BQ, place_1K)
+def count_heads(module: Any) -> int:
+    """How many heads its queries, keys and values have: twice as many if a part has projections of its own."""
+    return int(module.num_attention_heads) * (1 + any(part.own_projections for part in find_parts(module)))
 
 
 def check_parts(parts: Mapping[str, AttentionPart], query_shape: tuple[int, int], attention: str, places: int) -> None:
@@ -96,18 +55,20 @@ def check_parts(parts: Mapping[str, AttentionPart], query_shape: tuple[int, int]
 
     Raises UserError for what does not have the shape or type that `AttentionPart` says, and if a query sees no key.
     """
-    length, rows = query_shape[0] + 3, 2  # another number than that of the heads, so that swapped axes do not fit
-    query = key = torch.zeros(rows, query_shape[0], length, query_shape[1])
-    place_1K, scores = torch.arange(length)[None], (rows, query_shape[0], length, length)
+    heads, width = query_shape
+    length, rows = heads + 3, 2  # another number than that of the heads, so that swapped axes do not fit
+    place_1K, own = torch.arange(length)[None], any(part.own_projections for part in parts.values())
+    query = key = torch.zeros(rows, heads * (1 + own), length, width)
+    wanted, scores = [*query.shape[:3]], (rows, heads, length, length)
     for name, part in parts.items():
         query, key = part.turn(query, key, place_1K, place_1K)
         for what, state in (("query", query), ("key", key)):
-            if state.shape[:3] != scores[:3]:
-                _refuse(
-                    name, f"turn returns a {what} of shape {list(state.shape)}", f"give {list(scores[:3])} and a width"
-                )
+            if [*state.shape[:3]] != wanted:
+                _refuse(name, f"turn returns a {what} of shape {list(state.shape)}", f"give {wanted} and a width")
+    of_rows = Rows(query[:, :heads], key[:, :heads], torch.zeros(rows, dtype=torch.int64))
     for name, part in parts.items():
-        score, shown = part.score(query, key, place_1K, place_1K), part.visible(place_1K, place_1K)
+        score = part.score(of_rows.query, of_rows.key, place_1K, place_1K)
+        shown = part.visible_in(of_rows, place_1K, place_1K)
         for what, given in (("score", score), ("visible", shown)):
             if given is not None and not _broadcasts(given.shape, scores):
                 mend = f"give one that broadcasts to {list(scores)}: rows, heads, queries, keys"
@@ -119,8 +80,11 @@ def check_parts(parts: Mapping[str, AttentionPart], query_shape: tuple[int, int]
     size = place_1K.shape[1]
     sees_QK = torch.ones(size, size, dtype=torch.bool)
     sees_QK = sees_QK.tril() if attention == "left" else sees_QK.triu() if attention == "right" else sees_QK
-    hiding = {name: shown for name, part in parts.items() if (shown := part.visible(place_1K, place_1K)) is not None}
-    for name, shown in hiding.items():
+    state = torch.zeros(1, heads, size, key.shape[3])
+    of_rows = Rows(state, state, torch.zeros(1, dtype=torch.int64))
+    for name, part in parts.items():
+        if (shown := part.visible_in(of_rows, place_1K, place_1K)) is None:
+            continue
         sees = shown & sees_QK
         # A row may end at any place from SHORTEST on: its last token must see itself or one before
         first = torch.where(sees.any(-1), sees.int().argmax(-1), size)
@@ -197,63 +161,24 @@ def attend(
     dropout: float = 0.0,
     position_bias: Tensor | None = None,
     place_BQ: Tensor | None = None,
+    first_B: Tensor | None = None,
     **_: object,
 ) -> tuple[Tensor, None]:
     """[B, L, H, E], and no probabilities: what `transformers` asks of its attention functions.
 
     `attention_mask` is bool, true where a query sees a key, or is added to the scores; without one, a causal
     module hides what is to the right. If the module has `parts`, they change its queries, which are at `place_BQ`,
-    keys and scores.
+    keys and scores; `first_B` is that of their `Rows`.
     """
+
+    def plain(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, bias: Tensor | None) -> Tensor:
+        return _attend_plain(query, key, value, make_bias(module, query, key, mask, bias), 1.0, dropout)
+
     if parts := find_parts(module):
-        changed = apply_parts(parts, module.is_causal, query, key, attention_mask, scaling, place_BQ)
-        if any(part.needs_shares for part in parts):
-            bias = _make_bias(module, changed.query, changed.key, changed.mask, changed.bias)
-            return _attend_by_shares(parts, changed, value, bias, dropout), None
-        query, key, attention_mask, position_bias = changed.query, changed.key, changed.mask, changed.bias
-        scaling = 1.0
-    bias = _make_bias(module, query, key, attention_mask, position_bias)
-    if torch.compiler.is_compiling():  # the compiler fuses this itself, and cannot view what it has laid out anew
-        score_BHLS = torch.matmul(query * scaling, key.transpose(2, 3))
-        share_BHLS = torch.softmax(score_BHLS if bias is None else score_BHLS + bias, -1)
-        return torch.matmul(functional.dropout(share_BHLS, dropout), value).transpose(1, 2), None
-    read_BHLE: Tensor = _Plain.apply(query, key, value, bias, scaling, dropout)  # type: ignore[no-untyped-call]
-    return read_BHLE.transpose(1, 2), None
-
-
-def _attend_by_shares(
-    parts: Sequence[AttentionPart], changed: Changed, value: Tensor, bias: Tensor | None, dropout: float
-) -> Tensor:
-    """[B, L, H, E], by parts that work on the weights of the values."""
-    score_BHQK = torch.matmul(changed.query, changed.key.transpose(2, 3))
-    share_BHQK = functional.dropout(_share(parts, score_BHQK, bias), dropout)
-    read_BHQE = torch.matmul(share_BHQK, value)
-    for part in parts:
-        if (more := part.read(share_BHQK, changed.place_BQ, changed.place_1K)) is not None:
-            read_BHQE = read_BHQE + more
-    return read_BHQE.transpose(1, 2)
-
-
-def _share(parts: Sequence[AttentionPart], score_BHQK: Tensor, bias: Tensor | None) -> Tensor:
-    """The weights of the values."""
-    share = next((part.share for part in parts if part.replaces_softmax), parts[0].share)
-    return share(score_BHQK if bias is None else score_BHQK + bias)
-
-
-def _make_bias(
-    module: Any, query: Tensor, key: Tensor, mask: Tensor | None, position_bias: Tensor | None
-) -> Tensor | None:
-    """What is added to the scores, in their type."""
-    length, seen = query.shape[2], key.shape[2]
-    if mask is None and module.is_causal and length > 1:
-        mask = torch.ones(length, seen, dtype=torch.bool, device=query.device).tril()
-    if mask is not None and mask.dtype == torch.bool:
-        lowest = torch.finfo(query.dtype).min
-        mask = torch.zeros(mask.shape, dtype=query.dtype, device=mask.device).masked_fill_(~mask, lowest)
-    if position_bias is None:
-        return mask if mask is None else mask.to(query.dtype)
-    bias = position_bias if mask is None else position_bias + mask
-    return bias.to(query.dtype, memory_format=torch.contiguous_format)
+        caller = Caller(module, parts, dropout, plain)
+        return attend_by_parts(caller, (query, key, value), attention_mask, scaling, place_BQ, first_B), None
+    bias = make_bias(module, query, key, attention_mask, position_bias)
+    return _attend_plain(query, key, value, bias, scaling, dropout), None
 
 
 def attend_changed(
@@ -265,17 +190,23 @@ def attend_changed(
     scaling: float,
     dropout: float = 0.0,
     place_BQ: Tensor | None = None,
+    first_B: Tensor | None = None,
     **further: Any,
 ) -> tuple[Tensor, None]:
     """As `attend`, by the fused attention of PyTorch if no part needs the weights of the values."""
-    parts = find_parts(module)
-    if any(part.needs_shares for part in parts):
-        return attend(module, query, key, value, attention_mask, scaling, dropout, place_BQ=place_BQ)
-    if parts:
-        changed = apply_parts(parts, module.is_causal, query, key, attention_mask, scaling, place_BQ)
-        query, key, attention_mask, scaling = changed.query, changed.key, changed.mask, 1.0
-        if changed.dense:  # added to the scores: a padded query that sees nothing must not become NaN
-            attention_mask = _make_bias(module, query, key, changed.mask, changed.bias)
+
+    def fused(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, bias: Tensor | None) -> Tensor:
+        if dense:  # added to the scores: a padded query that sees nothing must not become NaN
+            mask = make_bias(module, query, key, mask, bias)
+        read: tuple[Tensor, None] = sdpa_attention_forward(
+            module, query, key, value, mask, dropout=dropout, scaling=1.0, **further
+        )
+        return read[0]
+
+    if parts := find_parts(module):
+        dense = any(part.hides_or_scores for part in parts)
+        caller = Caller(module, parts, dropout, fused)
+        return attend_by_parts(caller, (query, key, value), attention_mask, scaling, place_BQ, first_B), None
     read: tuple[Tensor, None] = sdpa_attention_forward(
         module, query, key, value, attention_mask, dropout=dropout, scaling=scaling, **further
     )
@@ -289,16 +220,30 @@ def attend_watched(
     value: Tensor,
     attention_mask: Tensor | None,
     scaling: float,
-    **further: Any,
+    dropout: float = 0.0,
+    place_BQ: Tensor | None = None,
+    first_B: Tensor | None = None,
+    **_: object,
 ) -> tuple[Tensor, None]:
     """As `attend`, and gives `module.keep` the scores, before keys are hidden, and the weights, both [B, H, Q, K]."""
-    parts = find_parts(module) or [AttentionPart()]
-    changed = apply_parts(parts, module.is_causal, query, key, attention_mask, scaling, further.get("place_BQ"))
-    product_BHQK = torch.matmul(changed.query, changed.key.transpose(2, 3))
-    bias = _make_bias(module, changed.query, changed.key, changed.mask, changed.bias)
-    score_BHQK = product_BHQK if changed.bias is None else product_BHQK + changed.bias
-    module.keep(score_BHQK, _share(parts, product_BHQK, bias))
-    return attend(module, query, key, value, attention_mask, scaling, **further)
+
+    def plain(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, bias: Tensor | None) -> Tensor:
+        return _attend_plain(query, key, value, make_bias(module, query, key, mask, bias), 1.0, dropout)
+
+    caller = Caller(module, find_parts(module) or [AttentionPart()], dropout, plain, module.keep)
+    return attend_by_parts(caller, (query, key, value), attention_mask, scaling, place_BQ, first_B), None
+
+
+def _attend_plain(
+    query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, scaling: float, dropout: float
+) -> Tensor:
+    """[B, L, H, E]"""
+    if torch.compiler.is_compiling():  # the compiler fuses this itself, and cannot view what it has laid out anew
+        score_BHLS = torch.matmul(query * scaling, key.transpose(2, 3))
+        share_BHLS = torch.softmax(score_BHLS if bias is None else score_BHLS + bias, -1)
+        return torch.matmul(functional.dropout(share_BHLS, dropout), value).transpose(1, 2)
+    read_BHLE: Tensor = _Plain.apply(query, key, value, bias, scaling, dropout)  # type: ignore[no-untyped-call]
+    return read_BHLE.transpose(1, 2)
 
 
 for name, function in ((PLAIN, attend), (CHANGED, attend_changed), (WATCHED, attend_watched)):

@@ -3,10 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
+
+
+class Rows(NamedTuple):
+    """What decides who sees whom, beside places.
+
+    Attributes:
+        query, key: after all turns, [B, H, Q, E] and [B, H, K, E].
+        first_B: int64, how many tokens stand before the second segment of a row; 0 if it has only one.
+    """
+
+    query: Tensor
+    key: Tensor
+    first_B: Tensor
+
+
+class KeyBlocks(NamedTuple):
+    """Which keys a part shows, as blocks of neighboring places: with it, attention costs what is seen.
+
+    Attributes:
+        size: how many places a block has. The last block of a row may be shorter.
+        table_HNC: int64, numbers of the blocks that a block of queries reads; -1 for none. H is 1 if heads agree.
+        count_HNC: how often each counts in the softmax, besides what `seers` count. None if every key that the part's
+            `visible` shows inside of the blocks counts once.
+    """
+
+    size: int
+    table_HNC: Tensor
+    count_HNC: Tensor | None = None
+
+    @property
+    def width(self) -> int:
+        """How many keys a query reads."""
+        return self.size * self.table_HNC.shape[2]
 
 
 class AttentionPart(nn.Module):
@@ -18,10 +51,16 @@ class AttentionPart(nn.Module):
     Attributes:
         turn_order: turns go from low to high, equal ones by the names of their changes: 0 for projections, 1 for norms,
             2 for positions, 3 for lengths.
+        any_places: whether `score` and `visible` take keys at any places too, `place_K` [B, K]. A part that scores or
+            hides and does not keeps attention from being computed in blocks.
+        own_projections: whether queries, keys and values come with as many heads again. Those serve the tokens of
+            `seers`, and `turn` gets them too.
         initial_values: {name of a parameter: the number that fills it}; others are drawn, see `initialize`.
     """
 
     turn_order: ClassVar[int] = 1
+    any_places: ClassVar[bool] = False
+    own_projections: bool = False
     initial_values: ClassVar[Mapping[str, float]] = {}
 
     def turn(self, query: Tensor, key: Tensor, place_Q: Tensor, place_K: Tensor) -> tuple[Tensor, Tensor]:
@@ -49,6 +88,18 @@ class AttentionPart(nn.Module):
         """
         return None
 
+    def visible_in(self, rows: Rows, place_Q: Tensor, place_K: Tensor) -> Tensor | None:
+        """As `visible`, if it depends on more than places. Keys are at 0, 1, ... K - 1."""
+        return self.visible(place_Q, place_K)
+
+    def seers(self, rows: Rows) -> Tensor | None:
+        """int64 [B or 1, G]: places of tokens that see all tokens and that all tokens see; -1 for none."""
+        return None
+
+    def blocks(self, length: int, device: torch.device) -> KeyBlocks | None:
+        """The blocks that hold all that is visible in rows of this length, but for `seers`; None if it needs all."""
+        return None
+
     def share(self, score_BHQK: Tensor) -> Tensor:
         """The weights of the values. Hidden keys have the lowest score that their type has."""
         return torch.softmax(score_BHQK, -1)
@@ -60,6 +111,22 @@ class AttentionPart(nn.Module):
     @property
     def replaces_softmax(self) -> bool:
         return type(self).share is not AttentionPart.share
+
+    @property
+    def hides_or_scores(self) -> bool:
+        return any(
+            getattr(type(self), name) is not getattr(AttentionPart, name) for name in ("score", "visible", "visible_in")
+        )
+
+    @property
+    def fits_blocks(self) -> bool:
+        """Whether it can work on the blocks of keys that a part shows."""
+        return self.leaves_scores or (self.any_places and not self.needs_shares)
+
+    @property
+    def leaves_scores(self) -> bool:
+        """Whether it changes queries and keys alone."""
+        return not self.hides_or_scores and not self.needs_shares
 
     @property
     def needs_shares(self) -> bool:

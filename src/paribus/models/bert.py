@@ -147,11 +147,17 @@ class Bert(ModelSpec):
         """The layer whose weights `layer` has if they are shared."""
         return -(-self.group(layer) * self.layers // self.groups)
 
+    def attention_of(self, layer: int) -> int:
+        """The layer whose attention `layer` has."""
+        return self.first_of_group(layer) if self.sharing in ("all", "attention") else layer
+
     def check_length(self, length: int, key: str) -> None:
         if length > self.positions:
             raise UserError(
                 f"{key}={length} exceeds model.positions={self.positions}", "shorten it or raise the positions"
             )
+        for change in self.changes.values():
+            change.check_length(length, key)
 
     def matmul_parameters(self) -> int:
         """Weights by which every token is multiplied, counted once per use: the layers, shared ones too, and the
@@ -186,4 +192,6 @@ class Bert(ModelSpec):
 
         encoder = Encoder(self, vocabulary)
         initialize(encoder, seed, encoder.std)
+        for _, change in self.sorted_changes:
+            change.begin(encoder)
         return encoder

@@ -43,11 +43,22 @@ class Change:
     keeps_class: ClassVar[bool] = False
     layout: ClassVar[Layout | None] = None
 
+    @property
+    def reads_both_sides(self) -> bool:
+        """Whether it shows a token what is to its left and to its right."""
+        return True
+
     def check(self, shape: Bert) -> None:
         """Raise UserError for a shape that the change does not fit."""
 
+    def check_length(self, length: int, key: str) -> None:
+        """Raise UserError, under the config key, for inputs of a length that the change does not fit."""
+
     def alter(self, encoder: Encoder) -> None:
         """Replace modules of a new encoder, before parts are added and initial weights are drawn."""
+
+    def begin(self, encoder: Encoder) -> None:
+        """Set initial weights that follow from others, after those are drawn."""
 
     def attention(self, shape: Bert, layer: int) -> AttentionPart | None:
         """What it does in the attention of a layer, counted from 0; None for nothing."""

@@ -58,6 +58,7 @@ class Encoder(Network):
         super().__init__(spec, vocabulary, spec.hidden, spec.layers)
         self.spec: Bert = spec
         self.left = spec.attention == "left"
+        self.sets_visibility = any("visibility" in change.sets for change in spec.changes.values())
         self.first_position = 0 if spec.family == "bert" else vocabulary.pad + 1  # RoBERTa counts from the padding id
         self.arguments: dict[str, Any] = {  # those that the configs of `transformers` have in common
             "vocab_size": vocabulary.size,
@@ -113,6 +114,7 @@ class Encoder(Network):
         `batch["rank_BL"]` a place sees those of a rank not above its own.
         """
         ids_BL, read = batch["ids_BL"], self._read_positions(batch)
+        segments = {"first_B": batch["part_BL"].argmax(1)} if self.sets_visibility else {}
         position_1L = torch.arange(ids_BL.shape[1], device=ids_BL.device)[None]
         asked = bool(batch.get("layers"))
         recorded = (self.backbone.embeddings, *self.backbone.encoder.layer) if asked else ()
@@ -124,6 +126,7 @@ class Encoder(Network):
                 token_type_ids=batch["part_BL"] if self.arguments["type_vocab_size"] > 1 else torch.zeros_like(ids_BL),
                 position_ids=position_1L + self.first_position,
                 use_cache=False,
+                **segments,
             ).last_hidden_state
         outputs = Outputs(hidden_BLD, state, self.summarize(hidden_BLD, batch), None if read is None else read.table_N)
         if not asked:
@@ -152,7 +155,9 @@ class Encoder(Network):
         return super().writer(batch, most) if self.spec.attention == "right" else _EncoderWriter(self, batch, most)
 
     def _attention_mask(self, batch: Batch, position_1L: Tensor) -> Tensor | None:
-        """int64 [B, L]: the real places, or bool [B, 1, L, L]: who (row) sees whom by rank; None: as the model is."""
+        """int64 [B, L] or bool [B, 1, 1, L]: the real places; bool [B, 1, L, L]: who (row) sees whom by rank; None: as
+        the model is.
+        """
         if "rank_BL" in batch:
             rank_BL = torch.where(find_real(batch["length_B"], position_1L.shape[1]), batch["rank_BL"], _UNSEEN)
             visible_B1LL: Tensor = (rank_BL[:, None, :] <= rank_BL[:, :, None])[:, None]
@@ -161,7 +166,8 @@ class Encoder(Network):
             return self._attention_mask({**batch, "rank_BL": -position_1L}, position_1L)
         if batch["full"] or self.left:
             return None
-        return find_real(batch["length_B"], position_1L.shape[1]).long()
+        real_BL = find_real(batch["length_B"], position_1L.shape[1])
+        return real_BL[:, None, None] if self.sets_visibility else real_BL.long()
 
     @contextmanager
     def watching_attention(self, keep: Callable[[Tensor, Tensor], None]) -> Iterator[None]:
@@ -199,7 +205,7 @@ class Encoder(Network):
 
     def matrices(self) -> Iterator[tuple[str, str]]:
         for name, module in self.backbone.named_modules():
-            if "encoder.layer." in name and isinstance(module, nn.Linear):
+            if "encoder.layer." in name and type(module) is nn.Linear:
                 yield name.rpartition(".")[2], name
 
     def std(self, name: str) -> float:

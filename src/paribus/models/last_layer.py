@@ -17,6 +17,8 @@ from transformers.models.bert.modeling_bert import BertLayer
 from transformers.models.roberta.modeling_roberta import RobertaLayer
 from transformers.models.roberta_prelayernorm.modeling_roberta_prelayernorm import RobertaPreLayerNormLayer
 
+from paribus.models.attention import count_heads
+
 MOST = 0.5  # share of the places of a row above which the whole layer is computed
 
 
@@ -63,14 +65,16 @@ class LastLayer(nn.Module):
             return super().forward(hidden_states, attention_mask, *rest, **more)
         attention, seen_BLD = self.attention.self, self.before_attention(hidden_states)
         query_BQD = attention.query(take(seen_BLD, self.column_BQ))
-        read_BQD = self.attend(query_BQD, attention.key(seen_BLD), attention.value(seen_BLD), attention_mask)
+        read_BQD = self.attend(query_BQD, attention.key(seen_BLD), attention.value(seen_BLD), attention_mask, **more)
         return self.feed_forward_chunk(self.attention.output(read_BQD, take(hidden_states, self.column_BQ)))
 
-    def attend(self, query_BQD: Tensor, key_BLD: Tensor, value_BLD: Tensor, attention_mask: Tensor | None) -> Tensor:
+    def attend(
+        self, query_BQD: Tensor, key_BLD: Tensor, value_BLD: Tensor, attention_mask: Tensor | None, **more: object
+    ) -> Tensor:
         """[B, Q, D]: what queries in the columns, or at all places, read."""
         attention = self.attention.self
         query, key, value = (
-            states.view(*states.shape[:2], attention.num_attention_heads, -1).transpose(1, 2)
+            states.view(*states.shape[:2], count_heads(attention), -1).transpose(1, 2)
             for states in (query_BQD, key_BLD, value_BLD)
         )
         if self.column_BQ is not None and attention_mask is not None and attention_mask.shape[2] > 1:
@@ -78,7 +82,7 @@ class LastLayer(nn.Module):
         attend = ALL_ATTENTION_FUNCTIONS[attention.config._attn_implementation]
         options: dict[str, Any] = {"dropout": attention.dropout.p if attention.training else 0.0}
         if hasattr(attention, "parts"):
-            options["place_BQ"] = self.column_BQ
+            options |= {"place_BQ": self.column_BQ, "first_B": more.get("first_B")}
         read_BQHE, _ = attend(attention, query, key, value, attention_mask, scaling=attention.scaling, **options)
         read_BQD: Tensor = read_BQHE.flatten(2)
         return read_BQD

@@ -55,6 +55,11 @@ def check_examples(run: Run) -> None:
     if needed == "full" and attention != "full":
         cause = f"the objective brings its own attention mask, but model.attention={attention}"
         raise UserError(cause, "set model.attention=full or objective=clm")
+    if needed == "full":
+        for name, change in getattr(run.model, "changes", {}).items():
+            if not change.reads_both_sides:
+                cause = f"the objective needs both sides of a token, but model.changes.{name} hides one"
+                raise UserError(cause, f"leave out model.changes.{name}, or set objective=mlm or objective=clm")
     if needed not in (None, attention):  # the model would see what it predicts
         seen = "left and from its right" if needed == "two_way" else needed
         cause = f"the objective predicts each token from its {seen}, but model.attention={attention} differs"

@@ -43,6 +43,7 @@ class AlibiPart(AttentionPart):
     """`slopes`: one for each head."""
 
     slope_H: Tensor
+    any_places = True
 
     def __init__(self, slopes: list[float]) -> None:
         super().__init__()

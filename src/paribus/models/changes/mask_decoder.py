@@ -63,6 +63,6 @@ class DecodingLayer(LastLayer):
         key_BLD, value_BLD = attention.key(seen_BLD), attention.value(seen_BLD)
         for _ in range(PASSES):
             query_BQD = attention.query(self.before_attention(asking_BQD))
-            read_BQD = self.attend(query_BQD, key_BLD, value_BLD, attention_mask)
+            read_BQD = self.attend(query_BQD, key_BLD, value_BLD, attention_mask, **more)
             asking_BQD = self.feed_forward_chunk(self.attention.output(read_BQD, asking_BQD))
         return asking_BQD

@@ -57,6 +57,7 @@ class SharedKeyPart(AttentionPart):
     """Queries are the keys at their places."""
 
     turn_order = 0
+    any_places = True
 
     def __init__(self, normalize: bool, diagonal: bool) -> None:
         super().__init__()

@@ -50,6 +50,8 @@ class Shaw(Positions):
 class ShawKeyPart(AttentionPart):
     """Adds to keys of width `key`, if there is one."""
 
+    any_places = True
+
     def __init__(self, most: int, key: int | None, value: int) -> None:
         super().__init__()
         self.most = most

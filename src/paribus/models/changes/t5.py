@@ -48,6 +48,8 @@ class T5Buckets(Positions):
 class BucketPart(AttentionPart):
     """`sides`: the model's attention; "full" for both."""
 
+    any_places = True
+
     def __init__(self, buckets: int, most: int, heads: int, sides: str) -> None:
         super().__init__()
         self.buckets, self.most, self.sides = buckets, most, sides
