@@ -15,7 +15,7 @@ from transformers import BigBirdConfig, BigBirdModel, LongformerConfig, Longform
 from paribus.core.errors import UserError
 from paribus.data.tokens.vocabulary import Vocabulary
 from paribus.models import attention_by_parts, last_layer
-from paribus.models.attention import CHANGED, PLAIN, attend, attend_watched
+from paribus.models.attention import CHANGED, PLAIN, attend
 from paribus.models.attention_part import AttentionPart, Rows
 from paribus.models.bert import Bert
 from paribus.models.change import Change, Rotary
@@ -349,10 +349,11 @@ def test_watched_weights_are_those_of_the_values_that_are_read(change: Change) -
     own = getattr(change, "own_projections", False)
     query, key, value = torch.randn(3, B, 2 * (1 + own), L, 8, generator=torch.Generator().manual_seed(2))
     kept: list[Tensor] = []
+    expected, _ = attend(module, query, key, value, None, 0.3)
     module.keep = lambda score, share: kept.append(share)
-    read, _ = attend_watched(module, query, key, value, None, 0.3)
+    read, _ = attend(module, query, key, value, None, 0.3)
+    torch.testing.assert_close(read, expected, atol=1e-5, rtol=1e-5)
     expected_BHLE = kept[0] @ value[:, :2]
     if own:  # what the two global tokens read has projections of its own
         expected_BHLE[:, :, :2] = kept[0][:, :, :2] @ value[:, 2:]
     torch.testing.assert_close(read, expected_BHLE.transpose(1, 2))
-    torch.testing.assert_close(attend(module, query, key, value, None, 0.3)[0], read, atol=1e-5, rtol=1e-5)

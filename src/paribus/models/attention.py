@@ -20,7 +20,7 @@ from paribus.core.errors import UserError
 from paribus.models.attention_by_parts import Caller, attend_by_parts, make_bias
 from paribus.models.attention_part import AttentionPart, Rows
 
-PLAIN, CHANGED, WATCHED = "paribus_plain", "paribus_changed_sdpa", "paribus_watched"
+PLAIN, CHANGED = "paribus_plain", "paribus_changed_sdpa"
 CHECKED = 512  # places of a row at which it is checked who sees whom
 SHORTEST = 3  # tokens of a row: [CLS], one of text, [SEP]
 
@@ -168,14 +168,16 @@ def attend(
 
     `attention_mask` is bool, true where a query sees a key, or is added to the scores; without one, a causal
     module hides what is to the right. If the module has `parts`, they change its queries, which are at `place_BQ`,
-    keys and scores; `first_B` is that of their `Rows`.
+    keys and scores; `first_B` is that of their `Rows`. If it has `keep`, that gets the scores, before keys are hidden,
+    and the weights of the values, both [B, H, Q, K].
     """
 
     def plain(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, bias: Tensor | None) -> Tensor:
         return _attend_plain(query, key, value, make_bias(module, query, key, mask, bias), 1.0, dropout)
 
-    if parts := find_parts(module):
-        caller = Caller(module, parts, dropout, plain)
+    parts, keep = find_parts(module), getattr(module, "keep", None)
+    if parts or keep:
+        caller = Caller(module, parts or [AttentionPart()], dropout, plain, keep)
         return attend_by_parts(caller, (query, key, value), attention_mask, scaling, place_BQ, first_B), None
     bias = make_bias(module, query, key, attention_mask, position_bias)
     return _attend_plain(query, key, value, bias, scaling, dropout), None
@@ -213,27 +215,6 @@ def attend_changed(
     return read
 
 
-def attend_watched(
-    module: Any,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attention_mask: Tensor | None,
-    scaling: float,
-    dropout: float = 0.0,
-    place_BQ: Tensor | None = None,
-    first_B: Tensor | None = None,
-    **_: object,
-) -> tuple[Tensor, None]:
-    """As `attend`, and gives `module.keep` the scores, before keys are hidden, and the weights, both [B, H, Q, K]."""
-
-    def plain(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, bias: Tensor | None) -> Tensor:
-        return _attend_plain(query, key, value, make_bias(module, query, key, mask, bias), 1.0, dropout)
-
-    caller = Caller(module, find_parts(module) or [AttentionPart()], dropout, plain, module.keep)
-    return attend_by_parts(caller, (query, key, value), attention_mask, scaling, place_BQ, first_B), None
-
-
 def _attend_plain(
     query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, scaling: float, dropout: float
 ) -> Tensor:
@@ -246,6 +227,6 @@ def _attend_plain(
     return read_BHLE.transpose(1, 2)
 
 
-for name, function in ((PLAIN, attend), (CHANGED, attend_changed), (WATCHED, attend_watched)):
+for name, function in ((PLAIN, attend), (CHANGED, attend_changed)):
     AttentionInterface.register(name, function)
     AttentionMaskInterface.register(name, sdpa_mask)

@@ -21,7 +21,7 @@ from transformers import (
 )
 
 from paribus.core.errors import UserError
-from paribus.models.attention import WATCHED, check_parts, kernel
+from paribus.models.attention import PLAIN, check_parts, kernel
 from paribus.models.encoder_names import ALBERT, layout_of, tensor_names
 from paribus.models.generation import RowWriter
 from paribus.models.last_layer import ReadPositions, allow_positions, computing_only, find_positions
@@ -175,7 +175,7 @@ class Encoder(Network):
         modules = [layer.attention.self for layer in self.backbone.encoder.layer]
         for module in modules:
             module.keep = keep
-        self.backbone.set_attn_implementation(WATCHED)
+        self.backbone.set_attn_implementation(PLAIN)
         try:
             with torch.compiler.set_stance("force_eager"):
                 yield
