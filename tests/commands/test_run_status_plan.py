@@ -192,6 +192,11 @@ def test_plan_multiplies_by_runs_and_divides_by_slots(arguments: list[str], task
     lines = write_costs(request, found, 2).splitlines()
     assert lines[-2].split() == ["total", "8", "6e+04", "6e+10", "3", "min"]
     assert "about 84 s on this machine, 2 runs side by side" in lines[-1]
+    dearer = [found[0]._replace(flops=1.5 * found[0].flops), *found[1:]]
+    relative = {
+        line.split()[0]: " ".join(line.split()[6:8]) for line in write_costs(request, dearer, 2).splitlines()[2:5]
+    }
+    assert relative == {"static_x10": "1.00 x", "dynamic": "0.67 x", "static": "0.67 x"}, "FLOPs per token"
     assert price_claims(prices, 2) == [
         "one claim alone                       time",
         "arms=static_x10,dynamic,from_scratch  58 s  A new mask in every epoch is no worse than ten masks in turn",

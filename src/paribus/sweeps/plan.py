@@ -222,20 +222,31 @@ def _shared(budget: Mapping[str, Any], measured: Mapping[str, Any], known: set[s
 
 
 def write_costs(request: Request, costs: Sequence[Cost], slots: int, loading: float = 0.0) -> str:
-    """The costs as a table with a total; finished runs count too, and a stage that arms share once for each seed.
+    """The costs as a table with a total; finished runs count too, and a stage that arms share once for each seed. FLOPs
+    per token are relative to those of the baseline, if its cost is among these.
 
     Args:
         loading: seconds until the first runs start.
     """
-    rows = [["arm", "runs", "steps", "tokens", "epochs", "FLOPs", "s/step", "time per run", "time"]]
+    rows = [["arm", "runs", "steps", "tokens", "epochs", "FLOPs", "per token", "s/step", "time per run", "time"]]
+    baseline = next((cost for cost in costs if cost.arm == request.sweep.baseline), None)
     for cost in costs:
-        numbers = [f"{cost.tokens:.3g}", f"{cost.epochs:.1f}", f"{cost.flops:.3g}", f"{cost.step_seconds:.3f}"]
+        relative = ""
+        if baseline is not None and baseline.flops and baseline.tokens and cost.tokens:
+            relative = f"{cost.flops / cost.tokens * baseline.tokens / baseline.flops:.2f} x"
+        numbers = [
+            f"{cost.tokens:.3g}",
+            f"{cost.epochs:.1f}",
+            f"{cost.flops:.3g}",
+            relative,
+            f"{cost.step_seconds:.3f}",
+        ]
         times = [duration(cost.seconds), duration(cost.own_seconds)]
         rows.append([cost.arm, str(cost.runs), str(cost.steps), *numbers, *times])
     runs, seconds = sum(cost.runs for cost in costs), sum(cost.own_seconds for cost in costs)
     tokens = sum(cost.runs * (cost.tokens - cost.shared.tokens) for cost in costs)
     flops = sum(cost.runs * (cost.flops - cost.shared.flops) for cost in costs)
-    rows.append(["total", str(runs), "", f"{tokens:.3g}", "", f"{flops:.3g}", "", "", duration(seconds)])
+    rows.append(["total", str(runs), "", f"{tokens:.3g}", "", f"{flops:.3g}", "", "", "", duration(seconds)])
     beside = f"{slots} runs side by side" if slots > 1 else "one run at a time"
     loads = f", {duration(loading)} of it to load libraries" if loading >= 1.0 else ""
     end = f"about {duration(loading + seconds / slots)} on this machine, {beside}{loads}"

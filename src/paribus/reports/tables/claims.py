@@ -27,6 +27,7 @@ from paribus.verdict.metrics import (
     MEAN,
     POINT,
     find_incomparable,
+    find_metric,
     held_out_columns,
     in_points,
     is_controlled,
@@ -179,6 +180,8 @@ def _make_contrasts(
         unjudged = [name for name in (arm, versus) if name in evidence.unjudged]
         stuck = {name: [course.stuck for course in evidence.courses(name, seeds)] for name in (arm, versus)}
         bar = find_bar(design, evidence, column, (arm, versus), seeds)
+        if not find_metric(column).cost:
+            bar = bar or find_unjudged(unjudged) or find_stuck(stuck)
         absent = [f"{name}: {design.absent[name]}" for name in (arm, versus) if name in design.absent]
         absent += [f"{name}: measured over other targets" for name in (arm, versus) if evidence.is_apart(name, column)]
         contrast = Contrast(
@@ -186,7 +189,7 @@ def _make_contrasts(
             pair,
             claim.margin(column),
             evidence.subtract(arm, versus, column, seeds),
-            bar or find_unjudged(unjudged) or find_stuck(stuck),
+            bar,
             absent="; ".join(absent),
             gains=(find_gain(column, arm), find_gain(column, versus)) if is_controlled(column) else None,
             diverged=(evidence.count_diverged(arm, column), evidence.count_diverged(versus, column)),

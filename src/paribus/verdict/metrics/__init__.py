@@ -56,6 +56,7 @@ class Metric:
         held_out_loss: the loss of the held-out evaluation, in nats, such as `mlm_loss`. `mlm_perplexity` and
             `mlm_accuracy` are columns with it. Lower is better, and what favors an arm is fixed if nothing else is.
         whole: a column has this name, not only its end, as if `read` or `held_out_loss` is given.
+        cost: what a run cost, which does not depend on what it learned: a run on its plateau counts.
 
     Raises ValueError for a held-out loss whose name does not end with `_loss`.
     """
@@ -73,6 +74,7 @@ class Metric:
     foreign: bool = False
     held_out_loss: bool = False
     whole: bool = False
+    cost: bool = False
 
     def __post_init__(self) -> None:
         if not self.held_out_loss:

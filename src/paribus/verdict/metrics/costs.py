@@ -1,0 +1,24 @@
+"""What a token cost in pre-training, forward and backward pass and optimizer: time as measured, FLOPs as counted.
+
+Times are those of the machine that trained: compare runs of one machine that had it for themselves.
+"""
+
+from __future__ import annotations
+
+from paribus.verdict.metrics import METRICS, Measurements, Metric
+
+
+def _read_microseconds(run: Measurements) -> float | None:
+    """Per input token, at the median speed of the last stage's steps; None if no step was taken."""
+    rate = run.speed.get("tokens_per_second", 0.0)
+    return 1e6 / rate if rate else None
+
+
+def _read_megaflops(run: Measurements) -> float | None:
+    """Millions of floating-point operations per input token of all stages; None if no token was read."""
+    tokens, flops = run.budget.get("input_tokens", 0.0), run.budget.get("flops")
+    return flops / tokens / 1e6 if tokens and flops is not None else None
+
+
+METRICS.add(Metric("microseconds_per_token", lower_is_better=True, decimals=1, cost=True, read=_read_microseconds))
+METRICS.add(Metric("megaflops_per_token", lower_is_better=True, decimals=2, cost=True, read=_read_megaflops))
