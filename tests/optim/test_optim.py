@@ -237,9 +237,16 @@ def test_muon_without_a_matrix_of_its_own_is_refused(arguments: list[str], trust
         run(cfg)
 
 
-def test_bad_betas_are_named() -> None:
+@pytest.mark.parametrize("kind", [AdamW, Muon])
+@pytest.mark.parametrize("betas", [(0.9,), (0.9, 1.0), (-0.1, 0.9)])
+def test_bad_betas_are_named(kind: type[AdamW | Muon], betas: tuple[float, ...]) -> None:
     with pytest.raises(UserError, match=r"optimizer\.betas"):
-        AdamW(lr=1.0, betas=(0.9,))
+        kind(lr=1.0, betas=betas)
+
+
+def test_a_momentum_that_never_moves_is_named() -> None:
+    with pytest.raises(UserError, match=r"optimizer\.momentum=1.* is not in \[0, 1\)"):
+        Muon(lr=1.0, momentum=1.0)
 
 
 def test_initial_weights_depend_on_seed_and_name_alone() -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from paribus.core.errors import UserError
-from paribus.optim.spec import OptimizerSpec, Rates, parameter_groups
+from paribus.optim.spec import OptimizerSpec, Rates, check_betas, parameter_groups
 
 if TYPE_CHECKING:
     from torch import nn
@@ -39,10 +39,7 @@ class AdamW(OptimizerSpec):
     def __post_init__(self) -> None:
         if self.lr <= 0:
             raise UserError(f"optimizer.lr={self.lr} is not positive", "give a rate such as 1e-3")
-        if len(self.betas) != 2 or not all(0 <= beta < 1 for beta in self.betas):
-            raise UserError(
-                f"optimizer.betas={list(self.betas)} is not a pair of numbers in [0, 1)", "use [0.9, 0.999]"
-            )
+        check_betas(self.betas)
 
     def build(self, named: Iterable[tuple[str, nn.Parameter]], rates: Rates | None = None) -> Optimizer:
         """The optimizer over the parameter groups; torch's own in its fused form (the same update, one kernel)."""

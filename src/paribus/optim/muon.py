@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from paribus.core.errors import UserError
 from paribus.core.settings import within
-from paribus.optim.spec import OptimizerSpec, Rates, parameter_groups
+from paribus.optim.spec import OptimizerSpec, Rates, check_betas, parameter_groups
 
 if TYPE_CHECKING:
     from torch import nn
@@ -21,8 +21,8 @@ class Muon(OptimizerSpec):
     embeddings, heads and vectors move by AdamW, as the authors advise.
 
     A matrix [A, B] moves at 0.2 sqrt(max(A, B)) times the rate: its update then has the root mean square of AdamW's,
-    and one rate serves both (Liu et al., arXiv 2502.16982, section 2.2). Raises UserError for a rate that is not
-    positive.
+    and one rate serves both (Liu et al., arXiv 2502.16982, section 2.2). Raises UserError for values outside
+    their range.
 
     Attributes:
         momentum: of the matrices, with Nesterov's correction.
@@ -44,6 +44,9 @@ class Muon(OptimizerSpec):
     def __post_init__(self) -> None:
         if self.lr <= 0:
             raise UserError(f"optimizer.lr={self.lr} is not positive", "give a rate such as 1e-3")
+        check_betas(self.betas)
+        if not 0 <= self.momentum < 1:
+            raise UserError(f"optimizer.momentum={self.momentum} is not in [0, 1)", "give 0.95")
 
     def build(
         self,

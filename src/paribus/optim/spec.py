@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
+
+from paribus.core.errors import UserError
 
 if TYPE_CHECKING:
     from torch import nn
@@ -31,6 +33,12 @@ class OptimizerSpec(ABC):
     @abstractmethod
     def build(self, named: Iterable[tuple[str, nn.Parameter]], rates: Rates | None = None) -> Optimizer:
         """The optimizer over the `parameter_groups` of these parameters."""
+
+
+def check_betas(betas: Sequence[float]) -> None:
+    """Raise UserError for decay rates of Adam's moments that are not two numbers in [0, 1)."""
+    if len(betas) != 2 or not all(0 <= beta < 1 for beta in betas):
+        raise UserError(f"optimizer.betas={list(betas)} is not a pair of numbers in [0, 1)", "use [0.9, 0.999]")
 
 
 def parameter_groups(
