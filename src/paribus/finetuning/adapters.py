@@ -70,8 +70,8 @@ class Adapters(Method):
         kind, places = type(encoder).__name__, {place for place, _ in encoder.sublayers()}
         if absent := sorted(set(self.after) - places):
             cause = f"finetune.method.after has {absent[0]}, but sublayers of {kind} names {sorted(places) or 'none'}"
-            mend = f"choose from {', '.join(sorted(places))}, or " if places else ""
-            raise UserError(cause, f"{mend}write {kind}.sublayers, or set finetune/method=full")
+            mend = f"set finetune.method.after=[{','.join(sorted(places))}]" if places else f"write {kind}.sublayers"
+            raise UserError(cause, f"{mend}, or set finetune/method=full")
         encoder.require_depths("finetune/method=adapters", "set finetune/method=full")
 
     def covers(self, layer: int, layers: int) -> bool:

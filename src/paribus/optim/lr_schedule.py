@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from paribus.core.errors import UserError
+from paribus.core.settings import within
 
 # share of the run after the warm-up (0..1), share that was warm-up, final share of the peak -> share of the peak
 CURVES: dict[str, Callable[[float, float, float], float]] = {
@@ -33,7 +34,7 @@ class Schedule:
     curve: str
     position: str = "steps"
     warmup: float = 0.06
-    final: float = 0.0
+    final: float = field(default=0.0, metadata=within(0, 1))
     rise: str = "linear"
     decay: float | None = None
     semantics: ClassVar[int] = 1
