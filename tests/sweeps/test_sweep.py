@@ -28,7 +28,15 @@ PLAIN: dict[str, Any] = {
     "columns": ["mlm_loss", "sst2/accuracy"],
     "claims": ["fresh >= fixed on all, margin 0.5 points, margin 0.02 nats"],
 }
-RATES = {"lamb_table1", "regularization", "sun_figure2", "sun_table4", "xiong_warmup"}  # what these sweeps are about
+RATES = {
+    "lamb_table1",
+    "regularization",
+    "sun_figure2",
+    "sun_table4",
+    "xiong_warmup",
+    "cramming_ablation",
+}  # what these sweeps are about
+# cramming: BERT's original training is an arm, with its rate
 SAID = {"claim": "fresh > fixed on mlm_loss", "says": "Fresh masks are better", "whose": "paper"}
 
 
