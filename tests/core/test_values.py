@@ -21,7 +21,7 @@ REFUSED = {
         "finetune.seeds=[[[[]]]]", "seed=1.5", "evaluation.seed=abc", "trainer.max_tokens=true",
         "evaluation.examples=true",
     ],
-    "is out of bounds: give a number from 0 to 1": ["masking.rate=-1", "masking.rate=nan", "model.dropout=2"],
+    "is out of bounds: give a number from 0 to 1": ["masking.rate=-1", "masking.rate=nan", "model.dropout=2", "lr_schedule.final=-1"],
     "is out of bounds: give a number from 1 to": ["model.layers=0", "model.heads=0", "model.hidden=0"],
     "out of bounds": [
         "trainer.max_epochs=1e30", "input.length=99999999", "finetune.batch_size=0",
@@ -29,7 +29,7 @@ REFUSED = {
         "evaluation.own_examples=0", "profile.workers=-1",
     ],
     "is out of bounds: give a number from 0 up": [
-        "seed=-1", "evaluation.seed=-1", "lr_schedule.final=-1", "optimizer.lr=-1", "finetune.seeds=[-1]",
+        "seed=-1", "evaluation.seed=-1", "optimizer.lr=-1", "finetune.seeds=[-1]",
     ],
     "is not finite": ["optimizer.lr=nan", "optimizer.weight_decay=inf"],
     "is too large": ["seed=99999999999999999999999"],
