@@ -54,7 +54,7 @@ def test_roberta_table1_keeps_the_papers_repetition_from_cpu_on() -> None:
         assert config.masking.schedule.copies == config.trainer.max_epochs / 4, scale
     small = compose(arm_overrides(sweep, "smoke", "static_x10"))
     assert (small.masking.schedule.copies, small.trainer.max_epochs) == (2, 4), "two masks, each of them twice"
-    recipe, found = compose(["family=bert", "scale=cpu"]), compose(arm_overrides(sweep, "cpu", "static_x10"))
+    recipe, found = compose(["recipe=bert/v1/cpu"]), compose(arm_overrides(sweep, "cpu", "static_x10"))
     assert (found.masking.schedule.copies, found.trainer.max_epochs) == (10, 40)
     assert found.trainer.train_tokens * 40 == recipe.trainer.train_tokens * recipe.trainer.max_epochs
 

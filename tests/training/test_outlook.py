@@ -29,7 +29,7 @@ def config_of(*overrides: str) -> dict[str, Any]:
 
 
 def test_a_recipe_knows_when_its_runs_left_the_plateau() -> None:
-    config = config_of("scale=cpu")
+    config = config_of("recipe=bert/v1/cpu")
     assert config["exit_tokens"] == {"learned": 2.6e6}
     outlook = foresee(config, 1.3e6)
     assert outlook is not None
@@ -41,14 +41,14 @@ def test_a_recipe_knows_when_its_runs_left_the_plateau() -> None:
 
 
 def test_positions_that_were_not_measured_say_nothing() -> None:
-    assert name_positions(config_of("scale=cpu")["model"]) == "learned"
-    assert name_positions(config_of("scale=cpu", "model/position=rotary")["model"]) == "rotary"
+    assert name_positions(config_of("scale=cpu", "model/position=learned")["model"]) == "learned"
+    assert name_positions(config_of("scale=cpu")["model"]) == "rotary"
     assert name_positions(config_of("scale=cpu", "model/position=alibi")["model"]) == "alibi"
     other = config_of("scale=cpu", "model/position=rotary", "model.changes.position.share=0.5")
     assert name_positions(other["model"]) == ""
     assert name_positions(config_of("scale=cpu", "model=t5_tiny")["model"]) == "relative"
     assert name_positions(config_of("scale=cpu", "model=pretrained", "model.name=x")["model"]) == ""
-    assert foresee(config_of("scale=cpu", "model/position=rotary"), 1e5) is None
+    assert foresee(config_of("scale=cpu", "model/position=alibi"), 1e5) is None
 
 
 @pytest.mark.parametrize(
