@@ -21,7 +21,10 @@ REFUSED = {
         "finetune.seeds=[[[[]]]]", "seed=1.5", "evaluation.seed=abc", "trainer.max_tokens=true",
         "evaluation.examples=true",
     ],
-    "is out of bounds: give a number from 0 to 1": ["masking.rate=-1", "masking.rate=nan", "model.dropout=2", "lr_schedule.final=-1"],
+    "is out of bounds: give a number from 0 to 1": [
+        "masking.rate=-1", "masking.rate=nan", "model.dropout=2",
+        "lr_schedule.final=-1",
+    ],
     "is out of bounds: give a number from 1 to": ["model.layers=0", "model.heads=0", "model.hidden=0"],
     "out of bounds": [
         "trainer.max_epochs=1e30", "input.length=99999999", "finetune.batch_size=0",
