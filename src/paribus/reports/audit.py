@@ -8,8 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from paribus.core.config_names import conf_dir
 from paribus.core.errors import UserError
 from paribus.core.jsonable import to_json
+from paribus.core.recipes import name_recipe
+from paribus.reports.history import derive_history, describe_history, read_history, write_history
 from paribus.reports.tables.build import REPORTS, assemble
 from paribus.reports.tables.design import Design, make_design
 from paribus.reports.tables.evidence import (
@@ -200,6 +203,24 @@ def _find_mixed(design: Design, done: Sequence[Record]) -> list[str]:
     return findings
 
 
+def _audit_history(sweep: Sweep, scale: str, folder: Path, keep: bool) -> Report:
+    """The generations of the study, as its commits say; a finding if its table says otherwise."""
+    recipe = conf_dir() / "recipe" / f"{name_recipe(sweep.family, scale, sweep.recipes.get(scale))}.yaml"
+    derived = derive_history(folder, sweep.path, recipe, scale)
+    if keep and derived is None:
+        raise UserError(f"the commits of {folder} are not all here", "clone the whole repository, without --depth")
+    if keep and derived is not None:
+        write_history(folder, derived)
+    kept = describe_history(read_history(folder))
+    lines = kept if derived is None else describe_history(derived)
+    mend = f"`paribus audit {sweep.path.stem} scale={scale} --history` keeps it, then build the table again"
+    unsaid = [] if lines == kept else [f"the table does not say what was run and changed before it: {mend}"]
+    unknown = ["not checked: the commits of its folder are not here"] if derived is None else []
+    return Report(
+        [Section("History", lines + unknown or ["run once, from a sweep file that stayed as it was"])], unsaid
+    )
+
+
 def find_unfollowed(kept: Mapping[str, Any], design: Design, roots: Sequence[Path]) -> tuple[list[str], int]:
     """(the values of a kept table.json that the records below the roots do not give, how many numbers it holds)."""
     return find_differences(kept, to_json(assemble(design, roots))), count_numbers(kept)
@@ -247,12 +268,15 @@ def read_table(place: Path) -> dict[str, Any]:
     return table
 
 
-def summarize(sweep: Sweep, scale: str, study: str, runs: Path, results: Path, out: Path | None) -> tuple[str, bool]:
+def summarize(
+    sweep: Sweep, scale: str, study: str, runs: Path, results: Path, out: Path | None, keep_history: bool = False
+) -> tuple[str, bool]:
     """(the audit, whether nothing is wrong).
 
     Args:
         runs, results: folders with the records.
         out: the folder of the table to check; None for those of the reports and of the committed results.
+        keep_history: write what the commits say happened to the study beside its committed table.
 
     Raises:
         UserError: for a sweep whose arms differ in more than it declares, and if there is no record.
@@ -264,6 +288,8 @@ def summarize(sweep: Sweep, scale: str, study: str, runs: Path, results: Path, o
         mend = f"run `paribus run {sweep.path.stem} scale={scale}` first, or give runs="
         raise UserError(f"no run of {study} at scale={scale} to audit", mend)
     checked = audit_records(design, stored, roots)
+    history = _audit_history(sweep, scale, results / scale / study, keep_history)
+    checked = Report([*checked.sections, history.sections[0]], [*checked.findings, *history.findings])
     if out is None:
         places = [place for place in (REPORTS / study / scale, results / scale / study) if (place / TABLE).is_file()]
     else:

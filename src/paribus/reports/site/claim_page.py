@@ -22,7 +22,7 @@ from paribus.reports.site.collect import Entry
 from paribus.reports.tables.blocks import format_number, say_claim
 from paribus.reports.tables.curves import HELD_OUT, ON_THE_WAY, Curve, average, subtract
 from paribus.reports.tables.html import capitalize, render_page
-from paribus.reports.tables.notes import REVISED
+from paribus.reports.tables.notes import find_changes
 from paribus.reports.tables.schema import ClaimRow, ContrastRow, Table
 from paribus.sweeps.control import describe_changes
 from paribus.sweeps.sweep import TRIAL
@@ -81,7 +81,7 @@ def _describe_scale(entry: Entry, claim: ClaimRow) -> dict[str, Any]:
         "entry": entry,
         "claim": claim,
         "said": say_claim(table, claim),
-        "notes": [note for note in table.notes if note.startswith(REVISED)],
+        "notes": find_changes(table.notes),
         "cost": describe_cost(record for record in entry.records if record.arm in arms) or NO_COST,
         "more": suggest_points(entry, claim),
         "changes": [f"{arm}: {change}" for arm, change in changes.items() if change],

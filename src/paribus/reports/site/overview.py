@@ -29,7 +29,7 @@ from paribus.reports.site.searches import Search
 from paribus.reports.tables.blocks import compare_costs
 from paribus.reports.tables.evidence import OLDER
 from paribus.reports.tables.html import render, render_page
-from paribus.reports.tables.notes import REVISED
+from paribus.reports.tables.notes import find_changes
 from paribus.reports.tables.schema import ClaimRow
 from paribus.verdict.claims import OWNERS, PAPER
 from paribus.verdict.published import ids
@@ -177,7 +177,7 @@ def _describe_scale(measured: Sequence[Measured]) -> dict[str, Any]:
 def _describe_study(study: str, measured: Sequence[Measured]) -> dict[str, Any]:
     table = measured[0][1].table
     remarks = [table.title] if table.title else []
-    remarks += [note for note in table.notes if note.startswith(REVISED)]
+    remarks += find_changes(table.notes)
     if any(note.startswith(OLDER) for note in table.notes):
         remarks.append("The runs were made under another version of the sweep file.")
     claims = []

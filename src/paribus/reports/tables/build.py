@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from paribus.reports.history import describe_history, read_history
 from paribus.reports.tables.claims import Reasons, judge_claims
 from paribus.reports.tables.curves import average_curves, average_effects, collect_curves, find_column
 from paribus.reports.tables.design import Design, make_design
@@ -298,11 +299,16 @@ def assemble(design: Design, roots: Sequence[Path]) -> Table:
     }
     return replace(
         table,
-        notes=(*table.notes, *(f"Left out: {why}." for why in stored.left_out)),
+        notes=(*_tell_history(design, roots), *table.notes, *(f"Left out: {why}." for why in stored.left_out)),
         tuned=count_trials(design.tuning),
         facts=find_facts(arms, stored.records, roots, manifest.overrides if manifest else ()),
         curves=average_curves(curves, arms) | average_effects(curves, arms, design.baseline),
     )
+
+
+def _tell_history(design: Design, roots: Sequence[Path]) -> list[str]:
+    """What was run and changed before, as the first root that has a history of the study says."""
+    return next((lines for root in roots if (lines := describe_history(read_history(root / design.study)))), [])
 
 
 def count_trials(tuning: Tuning) -> dict[str, Tuned]:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from paribus.core.files import at_scale
+from paribus.reports.history import GENERATION
 from paribus.reports.tables.design import Design
 from paribus.reports.tables.evidence import Evidence
 from paribus.reports.tables.schema import About, ClaimRow, ContrastRow
@@ -68,6 +69,11 @@ def write_notes(
 def describe_revised(design: Design) -> list[str]:
     """What the sweep file says was changed after results had been seen."""
     return [f"{REVISED}: {design.revised}"] if design.revised else []
+
+
+def find_changes(notes: Iterable[str]) -> list[str]:
+    """The notes on what was run and changed before, in the sweep file's words and by its history."""
+    return [note for note in notes if note.startswith((REVISED, GENERATION))]
 
 
 def _note_seeds(design: Design, evidence: Evidence) -> list[str]:
