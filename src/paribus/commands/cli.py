@@ -17,8 +17,8 @@ from paribus.core.processes import Stopped, collect_rarely, stoppable
 
 # the object VERB of the module paribus.commands.VERB, in the order of the help
 VERBS = (
-    "init", "train", "show", "plan", "run", "adapt", "status", "table", "flatness", "audit", "report", "dashboard",
-    "published", "judge", "compare", "power", "completion",
+    "init", "train", "show", "plan", "freeze", "run", "adapt", "status", "table", "flatness", "audit", "report",
+    "dashboard", "published", "judge", "compare", "power", "completion",
 )  # fmt: skip
 COMPLETE = "__complete"  # what the scripts of `paribus completion` call: the words so far, the last one unfinished
 

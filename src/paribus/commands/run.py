@@ -7,7 +7,19 @@ import click
 from paribus.core.arguments import Arguments, Verb
 from paribus.core.console import say
 from paribus.runs.wandb_tracker import refuse_agent
-from paribus.sweeps.request import OPTIONS, SWEEP_OR_SEARCH, UNTIL, Request, request_of, search_request_of
+from paribus.sweeps.request import (
+    ARMS,
+    CONFIRM,
+    OPTIONS,
+    SEEDS,
+    STUDY,
+    SWEEP_OR_SEARCH,
+    TUNE,
+    UNTIL,
+    Request,
+    request_of,
+    search_request_of,
+)
 from paribus.sweeps.sweep_file import names, search_names
 
 
@@ -18,7 +30,7 @@ def _list_sweeps(page: click.HelpFormatter) -> None:
 
 @click.command(
     cls=Verb,
-    params=[SWEEP_OR_SEARCH, *OPTIONS, *UNTIL],
+    params=[SWEEP_OR_SEARCH, *OPTIONS, *UNTIL, CONFIRM],
     overrides=True,
     example="paribus run roberta_table1 scale=smoke slots=2",
     more=_list_sweeps,
@@ -39,6 +51,11 @@ def run(given: Arguments) -> int:
 
         return run_search(search)
     request = request_of(given)
+    if given[CONFIRM]:
+        from paribus.sweeps.lock import confirm
+
+        given.refuse([ARMS, SEEDS, STUDY, TUNE, *UNTIL], f"and {CONFIRM.label} exclude each other", "the lock decides")
+        request = confirm(request)
     if (most := request.most) is None:
         status = run_sweep(request)
     else:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -17,6 +16,7 @@ from typing import Any, NamedTuple
 
 from paribus.core.errors import UserError
 from paribus.core.files import write_json
+from paribus.core.git import ask_git
 from paribus.runs.archive import RECORDS_FILE
 from paribus.runs.folder import RECORD, load_yaml
 from paribus.sweeps.control import list_settings
@@ -30,13 +30,14 @@ _NOT_SETTINGS = ("defaults", "overrides", "seeds", "table_seeds", "exit_tokens",
 class Generation(NamedTuple):
     """Runs of a study whose numbers stood together.
 
-    `first`, `last`: days on which its runs were committed. `commit`: of the code, the sweep file and the recipe that
-    the first ones followed. `again`: how many runs were trained more than once from the same sweep file. `changed`:
-    what of the two files differs from the generation before. `later`: what of the claims and columns was changed after
-    its first numbers.
+    `seeds`: of its runs. `first`, `last`: days on which they were committed. `commit`: of the code, the sweep file and
+    the recipe that the first ones followed. `again`: how many runs were trained more than once from the same sweep
+    file. `changed`: what of the two files differs from the generation before. `later`: what of the claims and columns
+    was changed after its first numbers.
     """
 
     runs: int
+    seeds: tuple[int, ...]
     first: str
     last: str
     commit: str
@@ -62,13 +63,14 @@ def read_history(folder: Path) -> tuple[Generation, ...]:
     if not place.is_file():
         return ()
     try:
-        kept = [
-            {**one, "changed": tuple(one["changed"]), "later": tuple(one["later"])}
-            for one in json.loads(place.read_text(encoding="utf-8"))
-        ]
-        return tuple(Generation(**one) for one in kept)
+        kept: Any = json.loads(place.read_text(encoding="utf-8"))
+        return tuple(Generation(**{key: _freeze(value) for key, value in one.items()}) for one in kept)
     except (ValueError, TypeError, KeyError) as error:
         raise UserError(f"{place} is not a history", "write it again: `paribus audit SWEEP --history`") from error
+
+
+def _freeze(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
 
 
 def write_history(folder: Path, history: Sequence[Generation]) -> None:
@@ -102,7 +104,7 @@ def derive_history(folder: Path, sweep: Path, recipe: Path, scale: str) -> tuple
         sweep: its sweep file.
         recipe: the file of the scale's recipe.
     """
-    if _git(folder, "rev-parse", "--is-shallow-repository") != b"false\n":
+    if ask_git(folder, "rev-parse", "--is-shallow-repository") != b"false\n":
         return None
     generations: list[_Runs] = []
     for commit, day, files in _list_commits(folder):
@@ -115,7 +117,7 @@ def derive_history(folder: Path, sweep: Path, recipe: Path, scale: str) -> tuple
         sweep_hash = records[0].get("sweep_hash")
         if not generations or (other and generations[-1].sweep_hash != sweep_hash):
             ran = (records[0].get("git") or {}).get("commit", commit)
-            known_commit = ran if _git(folder, "cat-file", "-e", ran) is not None else commit
+            known_commit = ran if ask_git(folder, "cat-file", "-e", ran) is not None else commit
             generations.append(_Runs(known_commit, sweep_hash))
             other = set()
         current = generations[-1]
@@ -132,7 +134,14 @@ def derive_history(folder: Path, sweep: Path, recipe: Path, scale: str) -> tuple
         rules = tuple(later if at + 1 == len(generations) else ())
         history.append(
             Generation(
-                len(one.metrics), one.days[0], one.days[-1], one.commit[:12], len(one.again), tuple(changed), rules
+                len(one.metrics),
+                tuple(sorted({seed for _, seed in one.metrics})),
+                one.days[0],
+                one.days[-1],
+                one.commit[:12],
+                len(one.again),
+                tuple(changed),
+                rules,
             )
         )
     return tuple(history)
@@ -141,14 +150,14 @@ def derive_history(folder: Path, sweep: Path, recipe: Path, scale: str) -> tuple
 def _list_commits(folder: Path) -> Iterator[tuple[str, str, list[str]]]:
     """(commit, its day, the records that it brought or changed), oldest first."""
     command = ("log", "--reverse", "--no-renames", "--diff-filter=AM", "--name-only", "--format=%x00%H %cs", "--", ".")
-    for part in (_git(folder, *command) or b"").decode().split("\0")[1:]:
+    for part in (ask_git(folder, *command) or b"").decode().split("\0")[1:]:
         head, *names = part.splitlines()
         commit, day = head.split()
         yield commit, day, [name for name in names if PurePosixPath(name).name in (RECORD, RECORDS_FILE)]
 
 
 def _read_records(folder: Path, blob: str) -> Iterator[dict[str, Any]]:
-    content = _git(folder, "show", blob) or b""
+    content = ask_git(folder, "show", blob) or b""
     lines = gzip.decompress(content).splitlines() if blob.endswith(RECORDS_FILE) else [content]
     for record in map(json.loads, lines):
         if record.get("metrics"):
@@ -193,7 +202,9 @@ def _compare(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
 
 
 def _say(value: object) -> str:
-    return "its default" if value is None else f"{value:g}" if isinstance(value, float) else f"{value}"
+    if isinstance(value, float) and value.is_integer():
+        return f"{value:,.0f}"
+    return "its default" if value is None else f"{value}"
 
 
 def _list_some(changes: Sequence[str]) -> str:
@@ -218,17 +229,6 @@ def _read_value(text: str) -> Any:
 
 def _load(commit: str, path: Path) -> dict[str, Any]:
     """The mapping that a YAML file held at a commit; empty if it was not there."""
-    content = _git(path.parent, "show", f"{commit}:./{path.name}")
+    content = ask_git(path.parent, "show", f"{commit}:./{path.name}")
     loaded = load_yaml(content) if content else None
     return loaded if isinstance(loaded, dict) else {}
-
-
-def _git(folder: Path, *arguments: str) -> bytes | None:
-    """What git prints, or None if it cannot."""
-    while not folder.is_dir():  # a folder of today may be missing, the one of an earlier commit may too
-        folder = folder.parent
-    try:
-        done = subprocess.run(["git", "-C", str(folder), *arguments], capture_output=True, timeout=60)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout if done.returncode == 0 else None

@@ -17,7 +17,8 @@ class Manifest(NamedTuple):
 
     `absent`: {arm: why no machine has run it}. `until`: if seeds are added until the claims are decided, {first, most:
     how many seeds at the first and the last look, seeds: those of the latest look, settled: arms that it gave none}.
-    `tuning`: the JSON of `sweeps.tuning.Tuning`, empty if no arm was tuned.
+    `tuning`: the JSON of `sweeps.tuning.Tuning`, empty if no arm was tuned. `lock`: if the runs confirm a frozen sweep,
+    {hash, commit, generation} of its lock.
     """
 
     sweep_hash: str
@@ -27,6 +28,7 @@ class Manifest(NamedTuple):
     absent: Mapping[str, str] = {}
     until: dict[str, Any] | None = None
     tuning: Mapping[str, Any] = {}
+    lock: Mapping[str, Any] = {}
 
     def holds(self, label: str, signature: str) -> bool:
         """Whether a run, such as `dynamic/seed0`, belongs to the sweep under this signature."""
@@ -84,7 +86,7 @@ def write_manifest(root: Path, study: str, scale: str, manifest: Manifest) -> Ma
         ran = manifest.arms()  # another machine may have run an absent arm
         manifest = manifest._replace(absent={arm: why for arm, why in manifest.absent.items() if arm not in ran})
         if manifest != old:
-            optional = ("absent", "until", "tuning")
+            optional = ("absent", "until", "tuning", "lock")
             given = {key: value for key, value in manifest._asdict().items() if value or key not in optional}
             write_sealed(root / study / f"{scale}.json", given)
     return manifest

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import platform
 import re
-import subprocess
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
@@ -16,6 +15,7 @@ from typing import Any
 from paribus import __version__
 from paribus.core.console import say
 from paribus.core.errors import UserError
+from paribus.core.git import ask_git
 from paribus.runs.folder import RECORD, RunFolder
 from paribus.runs.identity import Identity
 from paribus.runs.manifest import read_manifest
@@ -46,17 +46,9 @@ def git_state() -> dict[str, Any] | None:
     top = Path(__file__).parents[3]
     if not (top / ".git").exists():
         return None
-    commit = _git(top, "rev-parse", "HEAD")
-    changed = _git(top, "status", "--porcelain", "-uno", "--", ":/", f":(exclude,top){RESULTS}")
-    return {"commit": commit, "dirty": bool(changed)} if commit else None
-
-
-def _git(folder: Path, *arguments: str) -> str:
-    try:
-        done = subprocess.run(["git", "-C", str(folder), *arguments], capture_output=True, text=True, timeout=20)
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout.strip() if done.returncode == 0 else ""
+    commit = ask_git(top, "rev-parse", "HEAD")
+    changed = ask_git(top, "status", "--porcelain", "-uno", "--", ":/", f":(exclude,top){RESULTS}")
+    return {"commit": commit.decode().strip(), "dirty": bool(changed)} if commit else None
 
 
 _PLACES = ("path", "name", "hub", "config", "of", "sets", "_target_")

@@ -109,6 +109,12 @@ class Record:
         return bool(self.budget.get("steps", 1) > 0)
 
     @property
+    def pretraining(self) -> str | None:
+        """The signature of its pre-training alone; None in records of other frameworks."""
+        signature: str | None = self.further.get("pretrain_signature")
+        return signature
+
+    @property
     def changed(self) -> bool:
         """Whether it was made from a tree with uncommitted changes, so that its commit does not say what ran."""
         return self.git is not None and self.git.dirty

@@ -114,7 +114,8 @@ def expand(request: Request) -> Expanded:
     if requested_arms <= absent.keys() or sweep.baseline in absent:
         arm = sweep.baseline if sweep.baseline in absent else min(requested_arms)
         raise UserError(f"the arm {arm} cannot be run", absent[arm])
-    whole = jobs(sweep, scale, overrides, study=request.study, anchor=anchored)
+    locked = request.seeds if request.lock else None  # a lock names all runs of its study
+    whole = jobs(sweep, scale, overrides, seeds=locked, study=request.study, anchor=anchored)
     if request.tuned is not None:  # the config of a tuned arm is not known before its tuning
         whole = [job for job in whole if (sweep.baseline if job.arm == SCRATCH else job.arm) in sweep.chosen]
     everything = {job.label: job for job in (*whole, *requested) if job.arm not in absent}

@@ -97,6 +97,7 @@ UNTIL_DECIDED = Flag(
 MAX_SEEDS = Option("max_seeds", "at most this many seeds with --until-decided", MOST, whole(FIRST, most=MOST_LOOKS))
 OPTIONS = (SCALE, ARMS, SEEDS, SLOTS, RUNS, RESULTS, CACHE, STUDY, TUNE, LAUNCHER)
 UNTIL = (UNTIL_DECIDED, MAX_SEEDS)
+CONFIRM = Flag("--confirm", "run a frozen sweep: its seeds alone, exactly as its lock says (see `paribus freeze`)")
 
 
 class Request(NamedTuple):
@@ -112,6 +113,7 @@ class Request(NamedTuple):
     most: with --until-decided, how many seeds at most.
     until: the looks taken so far, as in the manifest.
     launcher: overrides of `conf/run.yaml`.
+    lock: of a frozen sweep that the runs confirm, as in the manifest.
     """
 
     sweep: Sweep
@@ -128,6 +130,7 @@ class Request(NamedTuple):
     most: int | None = None
     until: dict[str, Any] | None = None
     launcher: tuple[str, ...] = ()
+    lock: Mapping[str, Any] = MappingProxyType({})
 
     @property
     def tuned(self) -> Tune | None:
@@ -220,7 +223,7 @@ def search_request_of(given: Arguments, folders: bool = False) -> SearchRequest 
         return SearchRequest(None, Path(name))
     if name not in sweep_file.search_names():
         return None
-    only_sweeps = [ARMS, SEEDS, RESULTS, TUNE, LAUNCHER, *UNTIL]
+    only_sweeps = [ARMS, SEEDS, RESULTS, TUNE, LAUNCHER, *UNTIL, CONFIRM]
     given.refuse(only_sweeps, f"does not apply to the search {name}", "a search has the keys hydra.sweeper.*")
     overrides = tuple(given.config(SCALE, STUDY, RUNS, CACHE))
     config = compose_whole([f"search={name}", *overrides])

@@ -146,6 +146,7 @@ class _SweepRun:
             tuning=self.tuning.to_json(),
             absent=dict(self.expanded.absent),
             until=request.until,
+            lock=request.lock,
         )
         write_manifest(request.runs, request.study_name, request.scale, manifest)
         if request.keep and request.until is not None:

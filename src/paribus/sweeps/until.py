@@ -27,6 +27,7 @@ def run_until_decided(
     The manifest records the looks, so that every table of these runs tests at the level that controls the error rate.
 
     Args:
+        request: with the seeds in their order, if they are not those of the scale and then the smallest others.
         most: seeds at the last look.
         run: runs the arms and seeds of a request; returns 0, or 1 if a run failed, which ends the loop.
         judge: the claims of a request's table.
@@ -48,7 +49,7 @@ def run_until_decided(
     looks = _plan_looks(request, most)
     of_scale = sweep.seeds_at(request.scale)  # in their order, then the smallest that are not among them
     others = (seed for seed in itertools.count() if seed not in of_scale)
-    listed = list(itertools.islice(itertools.chain(of_scale, others), looks.most))
+    listed = list(itertools.islice(request.seeds or itertools.chain(of_scale, others), looks.most))
     for seeds in (tuple(listed[:count]) for count in range(looks.first, looks.most + 1)):
         settled = [] if arms is None else [arm for arm in sweep.arms if arm not in arms]
         until = {"first": looks.first, "most": looks.most, "seeds": list(seeds), "settled": settled}

@@ -209,7 +209,7 @@ def add_hours(records: Iterable[Record]) -> dict[str, float]:
     stages: dict[tuple[str, float], Record] = {}
     for record in records:
         if record.done and (seconds := record.budget.get("train_seconds")):
-            signature = str(record.further.get("pretrain_signature", record.signature))
+            signature = record.pretraining or record.signature
             stages.setdefault((signature, seconds), record)  # other seconds: it was trained again
     return _add((record, record.budget["train_seconds"]) for record in stages.values())
 

@@ -24,6 +24,8 @@ from typing import Literal, NamedTuple
 
 from paribus.core.registry import Registry
 
+VERSION = 1  # raised when the same records would get another verdict; a frozen sweep names it
+
 Relation = Literal[">", "> by", ">=", "~"]
 Holds = Callable[[Relation, float, float, float], bool]
 
