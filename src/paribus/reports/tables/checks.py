@@ -1,0 +1,138 @@
+"""What the records say about the six checks of each contrast (`verdict/checks.py`)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from paribus.reports.tables.curves import Curve, interpolate
+from paribus.reports.tables.design import Design
+from paribus.reports.tables.evidence import Evidence
+from paribus.reports.tables.schema import AfterExit
+from paribus.runs.record import Record
+from paribus.sweeps.sweep import SCRATCH
+from paribus.verdict.checks import FAILS, ArmEvidence, Check, Exit, run_checks
+from paribus.verdict.contrast import Contrast
+from paribus.verdict.controls import read_course
+from paribus.verdict.metrics import MEAN, find_incomparable, is_controlled, is_score, is_task
+from paribus.verdict.statistics import MeanDifference, average, mean_sd, rounded
+
+OWN_NOISE = "mlm_loss"  # a column with the conditions of every held-out loss: what makes losses comparable
+
+
+def check_contrast(design: Design, evidence: Evidence, contrast: Contrast) -> tuple[Check, ...]:
+    """The checks of a contrast that has a number; none if the runs are of another framework, which kept no record."""
+    if design.foreign or contrast.difference.mean is None:
+        return ()
+    first, second = (contrast.pair.arm, contrast.pair.versus)
+    gains = contrast.gains or (None, None)
+    arms = (
+        _gather_arm(design, evidence, contrast.column, first, gains[0]),
+        _gather_arm(design, evidence, contrast.column, second, gains[1]),
+    )
+    return run_checks(contrast.column, arms, controlled=is_controlled(contrast.column), tuned=bool(design.tuning.spec))
+
+
+def _gather_arm(design: Design, evidence: Evidence, column: str, arm: str, gain: MeanDifference | None) -> ArmEvidence:
+    runs = evidence.done(arm)
+    tasks = evidence.find_averaged() if column == MEAN else (column,) if is_task(column) and is_score(column) else ()
+    tuned = design.tuning.arms.get(arm)
+    return ArmEvidence(
+        name=arm,
+        exits={seed: _find_exit(run) for seed, run in runs.items() if run.pretrained},
+        scratch=arm == SCRATCH or arm in design.references.values() or _is_untrained(design, evidence, arm),
+        gain=gain,
+        above_chance={task: list_above_chance(list(runs.values()), task) for task in tasks},
+        at_edge=None if tuned is None else tuned.edges,
+        checkpoints=_count_checkpoints(design, evidence, arm),
+        texts=len({run.text for run in runs.values() if run.text is not None}),
+    )
+
+
+def _find_exit(run: Record) -> Exit:
+    """When a run left the plateau, as a share of the tokens that it read in all stages.
+
+    The record has the curve of the last stage that took a step.
+    """
+    if not run.own:
+        return Exit(None)
+    course = read_course(run.own)
+    if course.share is None:
+        return Exit(math.inf)
+    stages = [stage["budget"] for stage in run.further.get("stages", []) if stage["budget"]["steps"]]
+    if len(stages) < 2:
+        return Exit(course.share)
+    last, total = stages[-1]["input_tokens"], sum(stage["input_tokens"] for stage in stages)
+    return Exit((total - last + course.share * last) / total, bound=True)
+
+
+def list_above_chance(runs: Sequence[Record], column: str) -> list[float] | None:
+    """By how much each fine-tuning scored above the best constant answer; None if that is not on record."""
+    task, _, metric = column.partition("/")
+    scores = []
+    for run in runs:
+        least = run.baselines.get(column, {}).get("majority")
+        values = [tuning.metrics.get(metric) for tuning in run.task_runs if tuning.task == task]
+        if least is None and values:
+            return None
+        scores += [value - least for value in values if value is not None and least is not None]
+    return scores
+
+
+def _trains_from_scratch(run: Record) -> bool:
+    """Whether the run pre-trained its first stage, so that it started from no checkpoint."""
+    stages = run.further.get("stages")
+    return bool(stages[0]["budget"]["steps"]) if stages else run.pretrained
+
+
+def _count_checkpoints(design: Design, evidence: Evidence, arm: str) -> int:
+    """How many different checkpoints the arm's runs were fine-tuned from; 0 if they were not pre-trained.
+
+    If no run of the table pre-trained its model, all start from one checkpoint; a further pre-training of it does not
+    make it two.
+    """
+    runs = list(evidence.done(arm).values())
+    if not any(_trains_from_scratch(run) for name in design.arms for run in evidence.done(name).values()):
+        return min(1, len(runs))
+    trained = [run for run in runs if run.pretrained]
+    return len({str(run.further.get("pretrain_signature", run.signature)) for run in trained})
+
+
+def _is_untrained(design: Design, evidence: Evidence, arm: str) -> bool:
+    """Whether no run of the arm was pre-trained, in a table in which others were."""
+    return not _count_checkpoints(design, evidence, arm)
+
+
+def compare_after_exit(
+    design: Design, evidence: Evidence, arm: str, versus: str, checks: Sequence[Check]
+) -> AfterExit | None:
+    """How far below their trivial floors two arms are as many tokens after the exit of each run; None unless their
+    exits are too far apart (or one never left).
+
+    So many tokens as every run still read after its exit. Over the seeds that the arms share, by the loss on each run's
+    own noise.
+    """
+    if not any(check.name == "exits_alike" and check.state == FAILS for check in checks):
+        return None
+    first, second = evidence.own_losses(arm), evidence.own_losses(versus)
+    seeds = sorted(first.keys() & second.keys())
+    runs = [(own, read_course(own)) for seed in seeds for own in (first[seed], second[seed])]
+    exits = [course.left for _, course in runs if course.left is not None]
+    if not seeds or len(exits) < len(runs):
+        return None
+    tokens = min(own["curve"][-1][1] - left.tokens for (own, _), left in zip(runs, exits, strict=True))
+    below = []
+    for (own, _), left in zip(runs, exits, strict=True):
+        _, places, losses = zip(*own["curve"], strict=True)
+        below.append(own["floor"] - interpolate(Curve(list(places), list(losses)), left.tokens + tokens))
+    difference = average([one - other for one, other in zip(below[::2], below[1::2], strict=True)])
+    assert difference.mean is not None
+    return AfterExit(
+        tokens=tokens,
+        below=(rounded(mean_sd(below[::2])[0]), rounded(mean_sd(below[1::2])[0])),
+        difference=rounded(difference.mean),
+        ci_low=difference.interval()[0],
+        ci_high=difference.interval()[1],
+        n=len(seeds),
+        comparable=find_incomparable(OWN_NOISE, design.varies) is None,
+    )
