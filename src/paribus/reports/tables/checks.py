@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from paribus.reports.tables.curves import Curve, interpolate
 from paribus.reports.tables.design import Design
@@ -42,7 +43,7 @@ def _gather_arm(design: Design, evidence: Evidence, column: str, arm: str, gain:
         exits={seed: _find_exit(run) for seed, run in runs.items() if run.pretrained},
         scratch=arm == SCRATCH or arm in design.references.values() or _is_untrained(design, evidence, arm),
         gain=gain,
-        above_chance={task: list_above_chance(list(runs.values()), task) for task in tasks},
+        above_chance={task: list_above_chance(runs.values(), task) for task in tasks},
         at_edge=None if tuned is None else tuned.edges,
         checkpoints=_count_checkpoints(design, evidence, arm),
         texts=len({run.text for run in runs.values() if run.text is not None}),
@@ -52,21 +53,28 @@ def _gather_arm(design: Design, evidence: Evidence, column: str, arm: str, gain:
 def _find_exit(run: Record) -> Exit:
     """When a run left the plateau, as a share of the tokens that it read in all stages.
 
-    The record has the curve of the last stage that took a step.
+    Each stage has a loss of its own. The record of an earlier version has that of the last stage alone.
     """
-    if not run.own:
-        return Exit(None)
-    course = read_course(run.own)
-    if course.share is None:
-        return Exit(math.inf)
-    stages = [stage["budget"] for stage in run.further.get("stages", []) if stage["budget"]["steps"]]
+    stages = [stage for stage in run.further.get("stages", []) if stage["budget"]["steps"]]
     if len(stages) < 2:
-        return Exit(course.share)
-    last, total = stages[-1]["input_tokens"], sum(stage["input_tokens"] for stage in stages)
-    return Exit((total - last + course.share * last) / total, bound=True)
+        return Exit(None) if not run.own else Exit(_find_share(run.own))
+    total, before = sum(stage["budget"]["input_tokens"] for stage in stages), 0.0
+    for stage in stages:
+        own = stage.get("own") or (run.own if stage is stages[-1] else {})
+        share = _find_share(own) if own else math.inf
+        if math.isfinite(share):
+            return Exit((before + share * stage["budget"]["input_tokens"]) / total, bound="own" not in stages[0])
+        before += stage["budget"]["input_tokens"]
+    return Exit(math.inf if run.own else None)
 
 
-def list_above_chance(runs: Sequence[Record], column: str) -> list[float] | None:
+def _find_share(own: Mapping[str, Any]) -> float:
+    """The share of its tokens after which a curve left the plateau, infinite if it never did."""
+    share = read_course(own).share
+    return math.inf if share is None else share
+
+
+def list_above_chance(runs: Iterable[Record], column: str) -> list[float] | None:
     """By how much each fine-tuning scored above the best constant answer; None if that is not on record."""
     task, _, metric = column.partition("/")
     scores = []
@@ -88,10 +96,12 @@ def _trains_from_scratch(run: Record) -> bool:
 def _count_checkpoints(design: Design, evidence: Evidence, arm: str) -> int:
     """How many different checkpoints the arm's runs were fine-tuned from; 0 if they were not pre-trained.
 
-    If no run of the table pre-trained its model, all start from one checkpoint; a further pre-training of it does not
-    make it two.
+    A further pre-training of a checkpoint does not make it two. A record that does not name its checkpoint has one for
+    all runs if no run of the table pre-trained its model.
     """
     runs = list(evidence.done(arm).values())
+    if named := {str(run.further["checkpoint"]) for run in runs if "checkpoint" in run.further}:
+        return len(named)
     if not any(_trains_from_scratch(run) for name in design.arms for run in evidence.done(name).values()):
         return min(1, len(runs))
     trained = [run for run in runs if run.pretrained]

@@ -291,8 +291,8 @@ class ClaimRow:
 
     `says`: the claim in plain words, if its sweep file has them; `whose`: "paper", "ours" or "A/A". `p`: the smallest
     error rate of the whole table at which it is decided. `measured` of the `asked` columns that it names were measured;
-    every arm is below a linear model in those of `below`. `checks`: of each the heaviest result among the contrasts that
-    the verdict rests on; `strength`: of a decided verdict, what they make of it.
+    every arm is below a linear model in those of `below`. `checks`: of each the heaviest result among the contrasts
+    that the verdict rests on; `strength`: of a decided verdict, what they make of it.
     """
 
     text: str
