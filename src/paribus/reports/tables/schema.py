@@ -314,9 +314,18 @@ class ClaimRow:
     @property
     def word(self) -> str:
         """The verdict with what qualifies it, such as "reproduced (1 of 6 columns)"."""
-        return qualify(
-            self.verdict, self.measured, self.asked, self.below, describe_strength(self.checks, self.strength)
-        )
+        return qualify(self.verdict, self.measured, self.asked, self.below, self.weakness)
+
+    @property
+    def short_word(self) -> str:
+        """The same with the strength alone, such as "reproduced (weak)"."""
+        strength = "" if self.strength in (None, SOLID) else str(self.strength)
+        return qualify(self.verdict, self.measured, self.asked, self.below, strength)
+
+    @property
+    def weakness(self) -> str:
+        """Why the verdict is weak or unchecked; empty for any other."""
+        return describe_strength(self.checks, self.strength)
 
     @property
     def partial(self) -> bool:
