@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from paribus.reports.tables.curves import Curve, interpolate
@@ -25,27 +25,39 @@ def check_contrast(design: Design, evidence: Evidence, contrast: Contrast) -> tu
     """The checks of a contrast that has a number; none if the runs are of another framework, which kept no record."""
     if design.foreign or contrast.difference.mean is None:
         return ()
-    first, second = (contrast.pair.arm, contrast.pair.versus)
+    column, seeds = contrast.column, find_seeds(design, evidence, contrast)
     gains = contrast.gains or (None, None)
     arms = (
-        _gather_arm(design, evidence, contrast.column, first, gains[0]),
-        _gather_arm(design, evidence, contrast.column, second, gains[1]),
+        _gather_arm(design, evidence, column, contrast.pair.arm, seeds, gains[0]),
+        _gather_arm(design, evidence, column, contrast.pair.versus, seeds, gains[1]),
     )
-    return run_checks(contrast.column, arms, controlled=is_controlled(contrast.column), tuned=bool(design.tuning.spec))
+    return run_checks(column, arms, controlled=is_controlled(column), tuned=bool(design.tuning.spec))
 
 
-def _gather_arm(design: Design, evidence: Evidence, column: str, arm: str, gain: MeanDifference | None) -> ArmEvidence:
-    runs = evidence.done(arm)
+def find_seeds(design: Design, evidence: Evidence, contrast: Contrast) -> list[int]:
+    """The seeds that the contrast rests on: those that both arms have, up to the look that decided it."""
+    arm, versus = (evidence.values(name, contrast.column) for name in (contrast.pair.arm, contrast.pair.versus))
+    order = {seed: at for at, seed in enumerate(design.seeds)}
+    shared = sorted(arm.keys() & versus.keys(), key=lambda seed: (order.get(seed, len(order)), seed))
+    return shared[: contrast.difference.n]
+
+
+def _gather_arm(
+    design: Design, evidence: Evidence, column: str, arm: str, seeds: Sequence[int], gain: MeanDifference | None
+) -> ArmEvidence:
+    done = evidence.done(arm)
+    runs = {seed: done[seed] for seed in seeds}
+    checkpoints = _count_checkpoints(design, evidence, runs.values())
     tasks = evidence.find_averaged() if column == MEAN else (column,) if is_task(column) and is_score(column) else ()
     tuned = design.tuning.arms.get(arm)
     return ArmEvidence(
         name=arm,
         exits={seed: _find_exit(run) for seed, run in runs.items() if run.pretrained},
-        scratch=arm == SCRATCH or arm in design.references.values() or _is_untrained(design, evidence, arm),
+        scratch=arm == SCRATCH or arm in design.references.values() or not checkpoints,
         gain=gain,
         above_chance={task: list_above_chance(runs.values(), task) for task in tasks},
         at_edge=None if tuned is None else tuned.edges,
-        checkpoints=_count_checkpoints(design, evidence, arm),
+        checkpoints=checkpoints,
         texts=len({run.text for run in runs.values() if run.text is not None}),
     )
 
@@ -93,13 +105,12 @@ def _trains_from_scratch(run: Record) -> bool:
     return bool(stages[0]["budget"]["steps"]) if stages else run.pretrained
 
 
-def _count_checkpoints(design: Design, evidence: Evidence, arm: str) -> int:
-    """How many different checkpoints the arm's runs were fine-tuned from; 0 if they were not pre-trained.
+def _count_checkpoints(design: Design, evidence: Evidence, runs: Collection[Record]) -> int:
+    """How many different checkpoints the runs of an arm were fine-tuned from; 0 if they were not pre-trained.
 
     A further pre-training of a checkpoint does not make it two. A record that does not name its checkpoint has one for
     all runs if no run of the table pre-trained its model.
     """
-    runs = list(evidence.done(arm).values())
     if named := {str(run.further["checkpoint"]) for run in runs if "checkpoint" in run.further}:
         return len(named)
     if not any(_trains_from_scratch(run) for name in design.arms for run in evidence.done(name).values()):
@@ -108,24 +119,18 @@ def _count_checkpoints(design: Design, evidence: Evidence, arm: str) -> int:
     return len({str(run.further.get("pretrain_signature", run.signature)) for run in trained})
 
 
-def _is_untrained(design: Design, evidence: Evidence, arm: str) -> bool:
-    """Whether no run of the arm was pre-trained, in a table in which others were."""
-    return not _count_checkpoints(design, evidence, arm)
-
-
 def compare_after_exit(
-    design: Design, evidence: Evidence, arm: str, versus: str, checks: Sequence[Check]
+    design: Design, evidence: Evidence, contrast: Contrast, checks: Sequence[Check]
 ) -> AfterExit | None:
     """How far below their trivial floors two arms are as many tokens after the exit of each run; None unless their
     exits are too far apart (or one never left).
 
-    So many tokens as every run still read after its exit. Over the seeds that the arms share, by the loss on each run's
-    own noise.
+    So many tokens as every run still read after its exit, by the loss on each run's own noise.
     """
     if not any(check.name == "exits_alike" and check.state == FAILS for check in checks):
         return None
-    first, second = evidence.own_losses(arm), evidence.own_losses(versus)
-    seeds = sorted(first.keys() & second.keys())
+    first, second = evidence.own_losses(contrast.pair.arm), evidence.own_losses(contrast.pair.versus)
+    seeds = [seed for seed in find_seeds(design, evidence, contrast) if seed in first and seed in second]
     runs = [(own, read_course(own)) for seed in seeds for own in (first[seed], second[seed])]
     exits = [course.left for _, course in runs if course.left is not None]
     if not seeds or len(exits) < len(runs):

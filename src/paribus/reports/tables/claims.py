@@ -250,7 +250,7 @@ def _make_contrast_row(
         order=stochastic_order(turned[0], turned[1]) if design.foreign else None,
         checks=checks,
         strength=rate(ruling.verdict, checks),
-        after_exit=compare_after_exit(design, evidence, contrast.pair.arm, contrast.pair.versus, checks),
+        after_exit=compare_after_exit(design, evidence, contrast, checks),
     )
 
 
