@@ -54,7 +54,7 @@ def test_a_late_exit_makes_a_verdict_weak_and_shows_the_arms_at_equal_tokens_aft
     late = leave_at((100, 6.5), (200, 6.0), (300, 5.2), (400, 5.0))
     table = make_table(design(claims=(ON_TASK,)), edit(study(), "dynamic", own=late))
     claim = table.claims[0]
-    why = "weak: dynamic left the plateau at 75% of its tokens in seed 4 (5 of 10 runs after half)"
+    why = "weak: dynamic left the plateau at 75% of its tokens in seed 0 (5 of 10 runs had not left it by half)"
     assert claim.word == f"reproduced ({why}; exits at 75% (dynamic) and 50% (static) of the tokens)"
     assert claim.said == f"{claim.word} at smoke scale"
     assert claim.short_word == "reproduced (weak)"

@@ -64,8 +64,9 @@ def test_sound_arms_pass_what_applies() -> None:
     [
         ({0: Exit(0.5), 1: Exit(0.2)}, PASSES, "new left the plateau at 50% of its tokens in seed 0"),
         ({0: Exit(0.51), 1: Exit(0.2)}, FAILS, "new left the plateau at 51% of its tokens in seed 0"),
-        ({0: Exit(0.6), 3: Exit(0.75)}, FAILS, f"{LATE} (2 of 4 runs after half)"),
+        ({0: Exit(0.6), 3: Exit(0.75)}, FAILS, f"{LATE} (2 of 4 runs had not left it by half)"),
         ({0: Exit(math.inf)}, FAILS, "new never left the plateau in seed 0"),
+        ({0: Exit(math.inf, memorized=True)}, FAILS, "new memorized its text in seed 0 and never left the plateau"),
         ({0: Exit(None), 1: Exit(0.2)}, NOT_KNOWN, "not recorded when runs left the plateau"),
         ({0: Exit(0.9, bound=True)}, NOT_KNOWN, "new left the plateau in an earlier stage, whose exit is not recorded"),
         ({0: Exit(0.45, bound=True)}, PASSES, "new left the plateau at 45% of its tokens in seed 0"),

@@ -66,10 +66,21 @@ class Exit(NamedTuple):
     Attributes:
         share: of the run's tokens; infinite for a run that never left, None if it is not recorded.
         bound: whether the run left before that, in an earlier stage of which the time is not recorded.
+        memorized: whether it never left because it memorized its text.
     """
 
     share: float | None
     bound: bool = False
+    memorized: bool = False
+
+    def describe(self, arm: str, seed: int) -> str:
+        """In words, of a run whose share is known."""
+        assert self.share is not None
+        if self.memorized:
+            return f"{arm} memorized its text in seed {seed} and never left the plateau"
+        if math.isinf(self.share):
+            return f"{arm} never left the plateau in seed {seed}"
+        return f"{arm} left the plateau at {self.share:.0%} of its tokens in seed {seed}"
 
 
 @dataclass(frozen=True)
@@ -108,20 +119,16 @@ def run_checks(column: str, arms: Arms, *, controlled: bool, tuned: bool) -> tup
         controlled: whether the column asks what the arms gain over the model from scratch.
         tuned: whether a search chose values for the arms.
     """
-    costs = find_metric(column).cost
-    if costs:
-        nothing = "the column is a cost"
-        first = [Check(name, NOT_APPLICABLE, nothing) for name in ("left_early", "exits_alike", "above_scratch")]
-        first.append(Check("no_collapse", NOT_APPLICABLE, nothing))
-    else:
-        first = [
-            check_left_early(arms),
-            check_exits_alike(arms),
-            check_above_scratch(column, arms) if controlled else _skip("above_scratch", "the column is no task"),
-            check_collapse(arms),
-        ]
+    learned = [
+        check_left_early(arms),
+        check_exits_alike(arms),
+        check_above_scratch(column, arms) if controlled else _skip("above_scratch", "the column is no task"),
+        check_collapse(arms),
+    ]
+    if find_metric(column).cost:
+        learned = [_skip(check.name, "the column is a cost") for check in learned]
     grid = check_grid(arms) if tuned else _skip("inside_grid", "no value was tuned")
-    return (*first, grid, check_replication(arms))
+    return (*learned, grid, check_replication(arms))
 
 
 def _skip(name: str, reason: str) -> Check:
@@ -131,27 +138,25 @@ def _skip(name: str, reason: str) -> Check:
 def check_left_early(arms: Arms) -> Check:
     """Every run of both arms left the plateau by half of its tokens."""
     name = "left_early"
-    exits = [(each.share, arm.name, seed, each.bound) for arm in arms for seed, each in arm.exits.items()]
+    exits = [(arm.name, seed, each) for arm in arms for seed, each in arm.exits.items()]
     if not exits:
         return _skip(name, "no arm was pre-trained here")
-    known = [(share, arm, seed) for share, arm, seed, bound in exits if share is not None]
-    exact = [(share, arm, seed) for share, arm, seed, bound in exits if share is not None and not bound]
-    late = [one for one in exact if _percent(one[0]) > _percent(LATEST)]
+    known = [(each.share, each.describe(arm, seed), each.bound) for arm, seed, each in exits if each.share is not None]
+    late = [(share, said) for share, said, bound in known if not bound and _percent(share) > _percent(LATEST)]
     if late:
-        several = f" ({len(late)} of {len(exits)} runs after half)" if len(late) > 1 else ""
-        return Check(name, FAILS, f"{_say_exit(*max(late))}{several}")
+        several = f" ({len(late)} of {len(exits)} runs had not left it by half)" if len(late) > 1 else ""
+        return Check(name, FAILS, f"{max(late, key=lambda one: one[0])[1]}{several}")
     if len(known) < len(exits):
         return Check(name, NOT_KNOWN, "not recorded when runs left the plateau")
-    share, arm, seed = max(known)
+    share, said, _ = max(known, key=lambda one: one[0])
     if _percent(share) > _percent(LATEST):
-        return Check(name, NOT_KNOWN, f"{arm} left the plateau in an earlier stage, whose exit is not recorded")
-    return Check(name, PASSES, _say_exit(share, arm, seed))
+        return Check(name, NOT_KNOWN, _say_bound(exits))
+    return Check(name, PASSES, said)
 
 
-def _say_exit(share: float, arm: str, seed: int) -> str:
-    if math.isinf(share):
-        return f"{arm} never left the plateau in seed {seed}"
-    return f"{arm} left the plateau at {share:.0%} of its tokens in seed {seed}"
+def _say_bound(exits: Sequence[tuple[str, int, Exit]]) -> str:
+    arms = dict.fromkeys(arm for arm, _, each in exits if each.bound)
+    return f"{' and '.join(arms)} left the plateau in an earlier stage, whose exit is not recorded"
 
 
 def _percent(share: float) -> float:
@@ -166,12 +171,13 @@ def check_exits_alike(arms: Arms) -> Check:
         return _skip(name, "not both arms were pre-trained here")
     seeds = sorted(arms[0].exits.keys() & arms[1].exits.keys())
     exits = [(arm.name, seed, arm.exits[seed]) for arm in arms for seed in seeds]
-    if stuck := [(arm, seed) for arm, seed, each in exits if each.share is not None and math.isinf(each.share)]:
-        return Check(name, FAILS, f"{stuck[0][0]} never left the plateau in seed {stuck[0][1]}")
+    stuck = [each.describe(arm, seed) for arm, seed, each in exits if each.share == math.inf]
+    if stuck:
+        return Check(name, FAILS, stuck[0])
     if not exits or any(each.share is None for _, _, each in exits):
         return Check(name, NOT_KNOWN, "not recorded when runs left the plateau")
-    if unknown := [arm for arm, _, each in exits if each.bound]:
-        return Check(name, NOT_KNOWN, f"{unknown[0]} left the plateau in an earlier stage, whose exit is not recorded")
+    if any(each.bound for _, _, each in exits):
+        return Check(name, NOT_KNOWN, _say_bound(exits))
     first, second = (math.fsum(arm.exits[seed].share or 0.0 for seed in seeds) / len(seeds) for arm in arms)
     far = _percent(abs(first - second)) > _percent(APART)
     said = f"exits at {first:.0%} ({arms[0].name}) and {second:.0%} ({arms[1].name}) of the tokens"

@@ -69,21 +69,20 @@ def _find_exit(run: Record) -> Exit:
     """
     stages = [stage for stage in run.further.get("stages", []) if stage["budget"]["steps"]]
     if len(stages) < 2:
-        return Exit(None) if not run.own else Exit(_find_share(run.own))
+        return _read_exit(run.own) if run.own else Exit(None)
     total, before = sum(stage["budget"]["input_tokens"] for stage in stages), 0.0
     for stage in stages:
         own = stage.get("own") or (run.own if stage is stages[-1] else {})
-        share = _find_share(own) if own else math.inf
-        if math.isfinite(share):
+        if own and (share := read_course(own).share) is not None:
             return Exit((before + share * stage["budget"]["input_tokens"]) / total, bound="own" not in stages[0])
         before += stage["budget"]["input_tokens"]
-    return Exit(math.inf if run.own else None)
+    return _read_exit(run.own) if run.own else Exit(None)
 
 
-def _find_share(own: Mapping[str, Any]) -> float:
-    """The share of its tokens after which a curve left the plateau, infinite if it never did."""
-    share = read_course(own).share
-    return math.inf if share is None else share
+def _read_exit(own: Mapping[str, Any]) -> Exit:
+    """The exit of a run of one stage."""
+    course = read_course(own)
+    return Exit(math.inf if course.share is None else course.share, memorized=course.memorized)
 
 
 def list_above_chance(runs: Iterable[Record], column: str) -> list[float] | None:
