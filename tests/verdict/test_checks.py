@@ -89,7 +89,7 @@ def test_arms_from_a_checkpoint_have_no_plateau_to_leave() -> None:
         ({0: Exit(0.4), 1: Exit(0.5)}, PASSES, "exits at 45% (new) and 35% (base) of the tokens"),
         ({0: Exit(0.3), 1: Exit(0.2)}, PASSES, "exits at 25% (new) and 35% (base) of the tokens"),
         ({0: Exit(0.42), 1: Exit(0.5)}, FAILS, "exits at 46% (new) and 35% (base) of the tokens"),
-        ({0: Exit(0.3), 1: Exit(math.inf)}, FAILS, "new never left the plateau in seed 1"),
+        ({0: Exit(0.3), 1: Exit(math.inf)}, FAILS, "new has no exit in seed 1"),
         ({0: Exit(0.3), 1: Exit(None)}, NOT_KNOWN, "not recorded when runs left the plateau"),
         ({7: Exit(0.3)}, NOT_KNOWN, "not recorded when runs left the plateau"),  # no seed that both have
         ({0: Exit(0.3, bound=True)}, NOT_KNOWN, "new left the plateau in an earlier stage, whose exit is not recorded"),

@@ -171,7 +171,7 @@ def check_exits_alike(arms: Arms) -> Check:
         return _skip(name, "not both arms were pre-trained here")
     seeds = sorted(arms[0].exits.keys() & arms[1].exits.keys())
     exits = [(arm.name, seed, arm.exits[seed]) for arm in arms for seed in seeds]
-    stuck = [each.describe(arm, seed) for arm, seed, each in exits if each.share == math.inf]
+    stuck = [f"{arm} has no exit in seed {seed}" for arm, seed, each in exits if each.share == math.inf]
     if stuck:
         return Check(name, FAILS, stuck[0])
     if not exits or any(each.share is None for _, _, each in exits):
