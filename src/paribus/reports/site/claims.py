@@ -40,15 +40,12 @@ def tell_below(claims: Sequence[ClaimRow], scale: str = "") -> str:
 
 
 def tell_strength(claims: Sequence[ClaimRow], scale: str = "") -> str:
-    """A sentence on how many decided claims (of a scale) pass the six checks; empty if none was checked."""
+    """A sentence on how strong the decided claims (of a scale) are by the six checks; empty if none was checked."""
     counts = Counter(claim.strength for claim in claims if claim.strength is not None)
     if not counts:
         return ""
-    unknown = f", and in {counts[UNCHECKED]} a check is not known" if counts[UNCHECKED] else ""
-    return (
-        f"Of the {counts.total()} decided claims{at_scale(scale)}, {counts[SOLID]} pass all six checks, {counts[WEAK]} "
-        f"are weak{unknown}."
-    )
+    decided = f"{counts.total()} decided claims{at_scale(scale)}"
+    return f"The six checks call {counts[SOLID]} of the {decided} solid, {counts[WEAK]} weak and {counts[UNCHECKED]} unchecked."
 
 
 @dataclass(frozen=True)
