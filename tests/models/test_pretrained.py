@@ -301,12 +301,14 @@ def test_our_own_run_by_folder_and_by_signature(arguments: list[str]) -> None:
     kept, loaded = (load_file(folder / "model" / "model.safetensors") for folder in (first, done))
     assert kept.keys() == loaded.keys()
     assert all(torch.equal(kept[name], loaded[name]) for name in kept)
-    metrics = [json.loads((folder / "result.json").read_text())["metrics"] for folder in (first, done)]
-    assert metrics[0] == metrics[1]
+    plain, tuned = (json.loads((folder / "result.json").read_text()) for folder in (first, done))
+    assert plain["metrics"] == tuned["metrics"]
+    assert "checkpoint" not in plain
     by_folder = compose([*on, f"model.name={first}", f"tokenizer.name={first / 'model'}"])
     assert Run.of(by_folder).identity.signature == Run.of(compose([*on, *named])).identity.signature
     assert Run.of(compose([*on, *named, "untrained=true"])).identity.signature != Run.of(by_folder).identity.signature
     further = run(compose([*on, *named, "trainer.max_steps=1"]))
+    assert json.loads((further / "result.json").read_text())["checkpoint"] == tuned["checkpoint"]
     assert not torch.equal(load_file(further / "model" / "model.safetensors")[min(kept)], kept[min(kept)])
 
 

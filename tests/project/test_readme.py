@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,6 @@ from paribus.core.errors import UserError
 from paribus.reports.site.claims import format_effect, make_lines
 from paribus.reports.site.collect import collect, load_sweeps
 from paribus.reports.site.overview import render_overview
-from paribus.reports.tables.schema import qualify
 from paribus.sweeps.control import audit
 from paribus.sweeps.init import InitRequest, write_sweep, write_task
 from paribus.sweeps.request import request_of, search_request_of
@@ -202,7 +202,7 @@ def test_results_are_those_of_the_committed_tables() -> None:
         sentence, _, verdict, difference, study = (cell.strip() for cell in row.strip("|").split("|"))
         entry, claim = said[sentence, study.strip("`")]
         assert entry.scale == "cpu"
-        assert verdict == qualify(claim.verdict, claim.measured, claim.asked, ()) + "*" * ("bag of words" in claim.word)
+        assert verdict == replace(claim, below=()).short_word + "*" * ("bag of words" in claim.word)
         assert difference in [format_effect(entry.table, contrast) for contrast in claim.contrasts]
 
 

@@ -33,6 +33,7 @@ from paribus.reports.site.forest import Axis
 from paribus.reports.tables.files import render_files
 from paribus.reports.tables.html import make_style
 from paribus.reports.tables.schema import Table
+from paribus.verdict.checks import CHECKS
 from paribus.verdict.claims import PAPER
 from paribus.verdict.published import ids
 
@@ -218,6 +219,20 @@ def test_the_page_of_a_claim_stands_its_scales_side_by_side(site: Path) -> None:
     cells = re.findall(r"<td[^>]*>(.*?)</td>", row[0])
     assert [bool(cell) for cell in cells] == [False, True, True, False, False]
     assert "reproduced (2 of 3 columns)" in cells[1]
+
+
+def test_the_six_checks_stand_on_the_front_page_and_on_the_page_of_a_claim(site: Path) -> None:
+    front = (site / "index.html").read_text()
+    assert "Checks: (1) both arms left the plateau by half of their tokens, (2)" in front
+    assert re.search(
+        r"The six checks call \d+ of the \d+ decided claims at cpu scale solid, \d+ weak and \d+ un", front
+    )
+    (cell,) = re.findall(r'<td data-name="checks" data-key="0">(.*?)</td>', front)[:1]
+    assert re.findall(r'aria-label="check (\d \w+)', cell)[:3] == ["1 passes", "2 passes", "3 passes"]
+    page = (site / "roberta_table1/claim-1.html").read_text()
+    asked = re.findall(r'<li class="c-([a-z-]+)">. ([^:]+):', page.partition("docs_package/accuracy</h3>")[2])[:6]
+    assert [what for _, what in asked] == list(CHECKS.values())
+    assert [state for state, _ in asked] == [*["passes"] * 3, *["does-not-apply"] * 2, "passes"]
 
 
 def test_effects_are_shown_against_tokens_where_runs_were_evaluated_on_the_way(
@@ -752,7 +767,7 @@ def test_claims_stand_in_a_markdown_page_at_the_largest_scale(site: Path) -> Non
     claim = json.loads((site / "roberta_table1/cpu/table.json").read_text())["claims"][0]
     (row,) = [line for line in text.splitlines() if line.startswith(f"- `{claim['text']}` (ours). ")]
     assert f"**{claim['verdict'].capitalize()}** (2 of 3 columns): " in row
-    assert row.endswith("on `docs_package/accuracy`, n\xa0=\xa05.")
+    assert row.endswith("on `docs_package/accuracy`, n\xa0=\xa05, `✓✓✓––✓`.")
     for contrast in claim["contrasts"]:
         better = "better" if (contrast["difference"] < 0) == ("loss" in contrast["column"]) else "worse"
         assert f"`{contrast['arm']}` is {better} than `{contrast['versus']}` by " in row

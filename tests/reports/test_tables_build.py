@@ -393,9 +393,9 @@ def test_a_table_prints_when_each_arm_left_its_plateau() -> None:
     records = add_own(study(2), dynamic=5.0, static_x10=6.1)
     records = [r | {"own": {}} if r["arm"] == "static" else r for r in records]
     found = {arm["name"]: arm.get("own") for arm in build(design(seeds=(0, 1)), records)["arms"]}
-    assert (found["dynamic"]["left"], found["dynamic"]["steps"], found["static_x10"]["steps"]) == (2, [300, 300], None)
+    assert (found["dynamic"]["left"], found["dynamic"]["steps"], found["static_x10"]["steps"]) == (2, [200, 200], None)
     text = re.sub(" +", " ", render_markdown(make_table(design(seeds=(0, 1)), records)))
-    assert "| dynamic | 2 | 5.00 | 6.00 | 1.00 | 2 of 2 | 300 | 300,000 | 2 of 2 (0.10) |" in text
+    assert "| dynamic | 2 | 5.00 | 6.00 | 1.00 | 2 of 2 | 200 | 200,000 | 2 of 2 (0.10) |" in text
     assert "| static_x10 | 2 | 6.10 | 6.00 | -0.10 | 0 of 2 | - | - | 2 of 2 (0.10) |" in text
     assert "Not recorded whether runs left the plateau of a trivial model: static." in text
 
@@ -471,7 +471,7 @@ def test_a_table_says_what_was_changed_after_results_had_been_seen() -> None:
 
 
 def test_a_linear_model_above_every_arm_qualifies_a_decided_verdict() -> None:
-    above = [r | {"baselines": {TASK: {"bag_of_words": 0.9}}} for r in study()]
+    above = [r | {"baselines": {TASK: {"bag_of_words": 0.9, "majority": 0.1}}} for r in study()]
     asked = design(claims=(f"dynamic >= static_x10 on {TASK}, margin 1 points",))
     claim = make_table(asked, above).claims[0]
     assert claim.word == f"reproduced (every arm is below the bag of words on {TASK})"
@@ -482,7 +482,7 @@ def test_a_linear_model_above_every_arm_qualifies_a_decided_verdict() -> None:
 def test_each_arm_is_compared_with_the_linear_model_on_its_own_labels() -> None:
     """With few labels, `static` is above its own linear model; the mean of all linear models is above every arm."""
     own = {"static": 0.4}
-    records = [r | {"baselines": {TASK: {"bag_of_words": own.get(r["arm"], 0.9)}}} for r in study()]
+    records = [r | {"baselines": {TASK: {"bag_of_words": own.get(r["arm"], 0.9), "majority": 0.1}}} for r in study()]
     made = make_table(design(claims=(f"dynamic >= static_x10 on {TASK}, margin 1 points",)), records)
     assert made.claims[0].word == "reproduced"
     rows = {row.name: row.metrics[TASK] for row in made.anchors if "words" in row.name}

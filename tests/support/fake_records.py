@@ -39,7 +39,7 @@ def record(arm: str, seed: int, metrics: dict[str, float], **more: Any) -> dict[
 
 def own(loss: float, floor: float = 6.0) -> dict[str, Any]:
     """What a record says of the loss on its run's own noise, which falls by 0.1 over the last quarter, to `loss`."""
-    losses = {100: max(floor, loss) + 0.5, 300: loss + 0.1, 350: loss + 0.05, 400: loss}
+    losses = {100: max(floor, loss) + 0.5, 200: loss + 0.2, 300: loss + 0.1, 350: loss + 0.05, 400: loss}
     curve = [[step, 1000 * step, value] for step, value in losses.items()]
     return {"loss": loss, "floor": floor, "held_out": False, "curve": curve}
 

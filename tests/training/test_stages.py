@@ -71,6 +71,7 @@ def test_a_last_stage_without_steps_keeps_the_own_loss_of_the_one_before(first: 
     assert record(folder)["own"] == record(run(compose([*first, points])))["own"]
     trained = record(run(compose([*first, points, "+stages.further.trainer.max_steps=2"])))
     assert trained["own"]["loss"] != record(folder)["own"]["loss"]
+    assert [stage["own"] for stage in trained["stages"]] == [record(folder)["own"], trained["own"]]
 
 
 def test_budgets_and_statistics_are_of_each_stage_and_in_sum(two: list[str]) -> None:

@@ -94,14 +94,19 @@ class ArmTuning:
     trials: list[Trial]
 
     @property
-    def at_end(self) -> list[str]:
-        """Chosen values below or above which nothing was tried, of the keys with three values or more."""
-        lines = []
+    def edges(self) -> Values:
+        """The chosen numbers below or above which nothing was tried, of the keys with several values."""
+        found = {}
         for key, text in sorted(self.chosen.items()):
             tried = {number for trial in self.trials if (number := _number(trial.values[key])) is not None}
-            if len(tried) > 2 and _number(text) in (min(tried), max(tried)):
-                lines.append(f"{key} = {text} is the lowest or highest value tried")
-        return lines
+            if len(tried) > 1 and _number(text) in (min(tried), max(tried)):
+                found[key] = text
+        return found
+
+    @property
+    def at_end(self) -> list[str]:
+        """What `edges` says, in words."""
+        return [f"{key} = {text} is the lowest or highest value tried" for key, text in self.edges.items()]
 
     @property
     def faults(self) -> list[str]:

@@ -75,7 +75,7 @@ def join_stages(stages: Sequence[Stage], parts: Sequence[dict[str, Any]]) -> dic
     each = [
         {
             "stage": name,
-            **{key: part[key] for key in ("metrics", "budget", "realised")},
+            **{key: part[key] for key in ("metrics", "budget", "realised", "own") if key in part},
             "earlier": dict(zip(names, part.get("earlier", []), strict=False)),
         }
         for name, part in zip(names, parts, strict=True)

@@ -222,12 +222,16 @@ def measure_overlaps(run: Run, data: Data) -> dict[str, float]:
 
 def describe_run(run: Run, data: Data, profile: ResolvedProfile) -> dict[str, Any]:
     """The part of the record that identifies the run, its data and its code."""
+    from paribus.models.pretrained import Pretrained
     from paribus.runs.provenance import git_state, versions
 
+    model = run.chain[0].model
+    weights = model.content()["weights"] if isinstance(model, Pretrained) else None
     return {
         "schema": SCHEMA,
         "signature": run.identity.signature,
         "pretrain_signature": run.identity.pretrain,
+        **({"checkpoint": weights} if weights else {}),
         "study": run.study,
         "arm": run.arm,
         "seed": run.seed,

@@ -19,7 +19,7 @@ from paribus.reports.site.claims import (
     list_scales,
 )
 from paribus.reports.site.collect import Entry
-from paribus.reports.tables.blocks import format_number, say_claim
+from paribus.reports.tables.blocks import format_number, say_after_exit, say_claim
 from paribus.reports.tables.curves import HELD_OUT, ON_THE_WAY, Curve, average, subtract
 from paribus.reports.tables.html import capitalize, render_page
 from paribus.reports.tables.notes import find_changes
@@ -76,7 +76,15 @@ def _describe_scale(entry: Entry, claim: ClaimRow) -> dict[str, Any]:
             size, unit = f"{row.margin * table.about[row.column].factor:g}", name_unit(row.column)
             margin = f"{size} {unit.removesuffix('s') if size == '1' else unit}".rstrip() if row.margin else ""
             runs = _pair_runs(table, row)
-            contrasts.append({"row": row, "effect": describe_effect(table, row), "margin": margin, "runs": runs})
+            contrasts.append(
+                {
+                    "row": row,
+                    "effect": describe_effect(table, row),
+                    "margin": margin,
+                    "runs": runs,
+                    "after_exit": say_after_exit(row),
+                }
+            )
     return {
         "entry": entry,
         "claim": claim,

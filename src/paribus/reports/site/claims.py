@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,10 +12,11 @@ from paribus.core.errors import UserError
 from paribus.core.files import at_scale
 from paribus.reports.effects import SCALES, measure_in_margins, name_unit, sign_effect
 from paribus.reports.site.collect import Entry
-from paribus.reports.tables.blocks import format_interval, format_number
+from paribus.reports.tables.blocks import format_interval, format_number, mark_checks
 from paribus.reports.tables.schema import ClaimRow, ContrastRow, Table
 from paribus.runs.record import Record
 from paribus.sweeps.sweep import Sweep
+from paribus.verdict.checks import SOLID, UNCHECKED, WEAK
 from paribus.verdict.claims import OURS, OWNERS, TWINS, Sentence
 from paribus.verdict.metrics import lower_is_better
 from paribus.verdict.published import PublishedTable
@@ -35,6 +37,15 @@ def tell_below(claims: Sequence[ClaimRow], scale: str = "") -> str:
         return ""
     where = f"In {count} of the {len(decided)} decided claims{at_scale(scale)}"
     return f"{where}, a bag-of-words baseline beats every arm on at least one task."
+
+
+def tell_strength(claims: Sequence[ClaimRow], scale: str = "") -> str:
+    """A sentence on how strong the decided claims (of a scale) are by the six checks; empty if none was checked."""
+    counts = Counter(claim.strength for claim in claims if claim.strength is not None)
+    if not counts:
+        return ""
+    decided = f"{counts.total()} decided claims{at_scale(scale)}"
+    return f"The six checks call {counts[SOLID]} of the {decided} solid, {counts[WEAK]} weak and {counts[UNCHECKED]} unchecked."
 
 
 @dataclass(frozen=True)
@@ -109,6 +120,7 @@ class ClaimLine:
     def search_text(self) -> str:
         """What a search looks through."""
         words = [self.study, self.claim.sentence, self.claim.text, self.authors, self.verdicts.replace(":", " ")]
+        words += [claim.strength for _, claim in self.entries if claim.strength is not None]
         return " ".join(words).lower()
 
 
@@ -156,7 +168,7 @@ class Effect(NamedTuple):
 
     `comparison`: better or worse if the contrast is decided, else higher or lower, since its numbers alone say no more;
     empty if both arms average the same. `size`: with unit and interval; `n`: of runs; `reason`: what else its verdict
-    rests on.
+    rests on; `checks`: a mark for each.
     """
 
     arm: str
@@ -166,6 +178,7 @@ class Effect(NamedTuple):
     column: str
     n: str
     reason: str
+    checks: str
 
     @property
     def decided(self) -> bool:
@@ -183,7 +196,7 @@ def describe_effect(table: Table, row: ContrastRow) -> Effect:
     words = ("worse", "better") if find_word(row.verdict).decides else ("lower", "higher")
     better = not flip if words[0] == "worse" else flip == lower_is_better(row.column)
     comparison = "" if float(number) == 0.0 else words[better]
-    return Effect(row.arm, comparison, row.versus, size, row.column, row.n_text, row.reason)
+    return Effect(row.arm, comparison, row.versus, size, row.column, row.n_text, row.reason, mark_checks(row.checks))
 
 
 def describe_effects(table: Table, claim: ClaimRow) -> list[Effect]:

@@ -22,11 +22,12 @@ from paribus.reports.site.claims import (
     format_hours,
     list_scales,
     tell_below,
+    tell_strength,
 )
 from paribus.reports.site.collect import Entry
 from paribus.reports.site.forest import make_forests
 from paribus.reports.site.searches import Search
-from paribus.reports.tables.blocks import compare_costs
+from paribus.reports.tables.blocks import compare_costs, describe_marks
 from paribus.reports.tables.evidence import OLDER
 from paribus.reports.tables.html import render, render_page
 from paribus.reports.tables.notes import find_changes
@@ -52,11 +53,12 @@ def render_index(entries: Sequence[Entry], lines: Sequence[ClaimLine], searches:
     yours = [entry for entry in entries if not entry.committed]
     scales = [one for one in reversed(list_scales(entries)) if any(entry.scale == one for entry in entries)]
     claimed = [line for line in lines if not line.of_twins]
-    # sentences on decided claims whose verdict a linear model qualifies, for each scale, and on identical arms
+    # sentences on how strong the decided claims of each scale are, and on identical arms
     asides = []
     for scale in scales:
         judged = (pair for line in lines if not line.of_twins for pair in line.entries)
-        asides.append(tell_below([claim for entry, claim in judged if entry.scale == scale], scale))
+        of_scale = [claim for entry, claim in judged if entry.scale == scale]
+        asides += [tell_strength(of_scale, scale), tell_below(of_scale, scale)]
     twins = Counter(claim.verdict for line in lines if line.of_twins for _, claim in line.entries)
     counts = "; ".join(f"{count} {verdict}" for verdict, count in sorted(twins.items()))
     asides.append(f"Not counted: A/A tests of two identical arms ({counts})." if twins else "")
@@ -70,6 +72,7 @@ def render_index(entries: Sequence[Entry], lines: Sequence[ClaimLine], searches:
         words=[word.name for word in WORDS.all() if word.name != NOT_RUN],
         counts=[_count_verdicts(scale, claimed, entries) for scale in scales],
         claimed=CLAIMED,
+        marks=describe_marks(),
         asides=[aside for aside in asides if aside],
         forests=make_forests(lines),
         filters={
@@ -155,7 +158,7 @@ def render_overview(lines: Sequence[ClaimLine]) -> bytes:
     for line, entry, claim in sorted(measured, key=lambda each: (each[0].study, each[0].number)):
         scales.setdefault(entry.order[1:], []).append((line, entry, claim))
     parts = [_describe_scale(scales[order]) for order in sorted(scales, reverse=True)]
-    return render("claims.md", scales=parts).encode()
+    return render("claims.md", scales=parts, marks=describe_marks()).encode()
 
 
 def _describe_scale(measured: Sequence[Measured]) -> dict[str, Any]:
@@ -166,7 +169,7 @@ def _describe_scale(measured: Sequence[Measured]) -> dict[str, Any]:
         "scale": measured[0][1].scale,
         "count": len(measured),
         "verdicts": [f"{counts[word.name]} {word.name}" for word in WORDS.all() if word.name != NOT_RUN],
-        "below": tell_below([claim for _, _, claim in measured]),
+        "asides": [tell([claim for _, _, claim in measured]) for tell in (tell_strength, tell_below)],
         "cost": describe_cost(record for entry in entries.values() for record in entry.records),
         "studies": [
             _describe_study(study, list(claims)) for study, claims in groupby(measured, key=lambda each: each[0].study)

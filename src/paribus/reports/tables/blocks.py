@@ -19,11 +19,13 @@ from paribus.reports.tables.schema import (
     ArmRow,
     Cell,
     ClaimRow,
+    ContrastRow,
     OwnLoss,
     Table,
 )
 from paribus.sweeps.control import describe_changes
 from paribus.sweeps.sweep import SCRATCH, TRIAL, UNMATCHED
+from paribus.verdict.checks import CHECKS, FAILS, NOT_APPLICABLE, NOT_KNOWN, PASSES, Check
 from paribus.verdict.controls import FALLING, LEFT
 from paribus.verdict.metrics import find_metric, lower_is_better
 
@@ -44,6 +46,7 @@ _ORDER = (
     "arm may fail to be better at every quantile, an upper bound; below 0.5 it is called better (almost stochastic "
     "order). No verdict rests on them."
 )
+CHECK_MARKS = {PASSES: "✓", FAILS: "✗", NOT_KNOWN: "?", NOT_APPLICABLE: "–"}
 _BREAKS = (" [", " p=", " p<")  # a cell continues below before these
 _ALIKE = 0.05  # of the logarithm of a ratio of FLOPs
 _COSTS = (("FLOPs", "flops"), ("predictions", "predicted_tokens"))  # what verdicts compare arms by
@@ -382,10 +385,53 @@ def make_evidence(table: Table, claim: ClaimRow) -> Block:
                 CellText(NONE if row.superiority is None else f"{row.superiority:.0%}"),
                 CellText(NONE if row.order is None else f"{row.order:.2f}"),
             ]
+    if claim.checks:
+        header.insert(-1, "checks")
+        for line, row in zip(lines, claim.contrasts, strict=True):
+            line.insert(-1, CellText(mark_checks(row.checks) or NONE))
     unpaired = any(row.counts for row in claim.contrasts)
     below = [_READ.format(test="t-test" if unpaired else "paired t-test"), *[_UNPAIRED] * unpaired]
     below += [_ORDER] * any(row.superiority is not None for row in claim.contrasts)
+    below += explain_checks(table, claim)
     return Block(claim.text, header, lines, below, left=2, last=1)
+
+
+def mark_checks(checks: Sequence[Check]) -> str:
+    """A mark for each check, in the order of `CHECKS`, such as `✓✗✓✓–✓`."""
+    return "".join(CHECK_MARKS[check.state] for check in checks)
+
+
+def describe_marks() -> str:
+    """What the marks say."""
+    asked = ", ".join(f"({at}) {what}" for at, what in enumerate(CHECKS.values(), 1))
+    states = ", ".join(f"{mark} {state}" for state, mark in CHECK_MARKS.items())
+    return f"Checks: {asked}; {states}."
+
+
+def explain_checks(table: Table, claim: ClaimRow) -> list[str]:
+    """Each reason for which a check fails or is not known, and what is shown beside it."""
+    lines = []
+    for at in range(len(CHECKS)):
+        for state, verb in ((FAILS, "fails"), (NOT_KNOWN, "is not known")):
+            checks = [row.checks[at] for row in claim.contrasts if row.checks and row.checks[at].state == state]
+            reasons = list(dict.fromkeys(check.reason for check in checks))
+            lines += [f"Check {at + 1} {verb}: {'; '.join(reasons)}."] if reasons else []
+    return lines + list(dict.fromkeys(said for row in claim.contrasts if (said := say_after_exit(row))))
+
+
+def say_after_exit(row: ContrastRow) -> str:
+    """The arms at equal tokens after their exits, in a sentence; empty if their exits are alike."""
+    after = row.after_exit
+    if after is None:
+        return ""
+    first, second = after.below
+    interval = "" if after.ci_low is None else f" [{after.ci_low:.2f}, {after.ci_high:.2f}]"
+    unlike = "" if after.comparable else "; the arms differ in what this loss asks"
+    return (
+        f"Without a verdict: {after.tokens:,} tokens after each run left the plateau, the own loss is {first:.2f} nats "
+        f"below its floor in {row.arm} and {second:.2f} in {row.versus}, a difference of "
+        f"{after.difference:+.2f}{interval} (n={after.n}){unlike}."
+    )
 
 
 def say_claim(table: Table, claim: ClaimRow) -> str:
@@ -438,4 +484,5 @@ def describe_arms(table: Table) -> list[str]:
 def list_notes(table: Table) -> list[str]:
     """Everything that is listed below a table."""
     sources = [f"Source of the paper's numbers: {source}" for source in table.sources]
-    return [*table.notes, describe_budget(table), *describe_arms(table), *sources]
+    checked = any(claim.checks for claim in table.claims)
+    return [*[describe_marks()] * checked, *table.notes, describe_budget(table), *describe_arms(table), *sources]

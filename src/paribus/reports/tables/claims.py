@@ -9,6 +9,7 @@ from itertools import product
 from typing import NamedTuple
 
 from paribus.core.errors import UserError
+from paribus.reports.tables.checks import check_contrast, compare_after_exit
 from paribus.reports.tables.design import Design
 from paribus.reports.tables.evidence import Evidence, gather, require_equal_budgets
 from paribus.reports.tables.schema import (
@@ -16,10 +17,12 @@ from paribus.reports.tables.schema import (
     ContrastRow,
     Equivalence,
     Spread,
+    describe_strength,
     qualify,
 )
 from paribus.runs.record import Record
 from paribus.sweeps.sweep import SCRATCH
+from paribus.verdict.checks import Contrasted, join_checks, rate
 from paribus.verdict.claims import Claim, Sentence
 from paribus.verdict.contrast import NO_SCRATCH, Contrast
 from paribus.verdict.controls import find_plateau, find_stuck, find_unjudged
@@ -127,14 +130,17 @@ def _make_claim(
     asked = len(design.carrying if claim.columns is None else claim.columns)
     with_values = [contrast.column for contrast in contrasts if contrast.difference.mean is not None]
     measured, below = len(set(with_values)), find_below(design, evidence, with_values)
-    rows = (
+    rows = [
         _make_contrast_row(design, evidence, paper, contrast, ruling)
         for contrast, ruling in zip(contrasts, outcome.rulings, strict=True)
-    )
+    ]
+    checks = join_checks(outcome.verdict, [Contrasted(row.verdict, row.checks) for row in rows])
+    strength = rate(outcome.verdict, checks)
+    word = qualify(outcome.verdict, measured, asked, below, describe_strength(checks, strength))
     return ClaimRow(
         claim.text,
         outcome.verdict,
-        outcome.describe(design.scale, qualify(outcome.verdict, measured, asked, below)),
+        outcome.describe(design.scale, word),
         outcome.seeds,
         outcome.more,
         tuple(rows),
@@ -145,6 +151,8 @@ def _make_claim(
         measured=measured,
         asked=asked,
         below=below,
+        checks=checks,
+        strength=strength,
     )
 
 
@@ -211,6 +219,7 @@ def _make_contrast_row(
     interval = bca(difference.differences) if len(difference.differences) >= ENOUGH else None
     runs = [list(evidence.values(arm, contrast.column).values()) for arm in (contrast.pair.arm, contrast.pair.versus)]
     turned = [[-value for value in values] if lower_is_better(contrast.column) else values for values in runs]
+    checks = check_contrast(design, evidence, contrast)
     return ContrastRow(
         column=contrast.column,
         arm=contrast.pair.arm,
@@ -239,6 +248,9 @@ def _make_contrast_row(
         counts=difference.both_counts,
         superiority=superiority(turned[0], turned[1]) if design.foreign else None,
         order=stochastic_order(turned[0], turned[1]) if design.foreign else None,
+        checks=checks,
+        strength=rate(ruling.verdict, checks),
+        after_exit=compare_after_exit(design, evidence, contrast, checks),
     )
 
 

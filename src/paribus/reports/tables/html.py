@@ -18,6 +18,7 @@ from paribus.reports.plots.figure import render_inline
 from paribus.reports.plots.panel import TableView, draw_all
 from paribus.reports.plots.style import render_mark
 from paribus.reports.tables.blocks import (
+    CHECK_MARKS,
     CellText,
     break_cell,
     break_head,
@@ -28,6 +29,7 @@ from paribus.reports.tables.blocks import (
 )
 from paribus.reports.tables.facts import write_line
 from paribus.reports.tables.schema import Table
+from paribus.verdict.checks import CHECKS
 from paribus.verdict.rules import NOT_RUN, WORDS, find_word
 
 Link = Callable[[CellText], str | None]  # the address that a cell leads to
@@ -89,7 +91,10 @@ def _make_environment() -> Environment:
     made.filters.update(break_cell=break_cell, break_head=break_head, percent=_percent, slug=make_slug)
     made.filters["svg"] = lambda panel: Markup(render_inline(panel))
     made.globals.update(
-        mark=_draw_mark, paper_mark=lambda left=None: _place(render_mark("diamond", filled=False), left)
+        check_marks=CHECK_MARKS,
+        check_questions=CHECKS,
+        mark=_draw_mark,
+        paper_mark=lambda left=None: _place(render_mark("diamond", filled=False), left),
     )
     return made
 

@@ -16,6 +16,8 @@ from paribus.reports.tables.blocks import (
     Block,
     CellText,
     describe_budget,
+    describe_marks,
+    explain_checks,
     format_heading,
     format_interval,
     format_name,
@@ -76,6 +78,8 @@ _ESCAPES = {
     "≈": r"$\approx$",
     "≠": r"$\neq$",
     "→": r"$\to$",
+    "✓": r"$\surd$",
+    "✗": r"$\times$",
     "∞": r"$\infty$",
     **{letter: rf"$\{name}$" for letter, name in _GREEK.items()},
     **{letter: rf"$\{_GREEK[letter.lower()].capitalize()}$" for letter in _CAPITALS},
@@ -139,8 +143,9 @@ def render_evidence(table: Table) -> str:
     blocks = [(block, _make_caption(table, block)) for block in make_comparisons(table)]
     for claim in table.claims:
         if claim.contrasts:
-            caption = f"{claim.sentence}: {say_claim(table, claim)}. {describe_budget(table)}"
-            blocks.append((make_evidence(table, claim), caption))
+            said = [f"{claim.sentence}: {say_claim(table, claim)}.", describe_budget(table)]
+            said += [describe_marks(), *explain_checks(table, claim)] if claim.checks else []
+            blocks.append((make_evidence(table, claim), " ".join(said)))
     label = _make_label(table)
     return _render(table, [_lay_out_block(block, said, f"{label}-{at}") for at, (block, said) in enumerate(blocks, 2)])
 

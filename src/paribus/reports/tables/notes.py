@@ -8,11 +8,13 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from paribus.core.files import at_scale
 from paribus.reports.history import GENERATION
+from paribus.reports.tables.checks import list_above_chance
 from paribus.reports.tables.design import Design
 from paribus.reports.tables.evidence import Evidence
 from paribus.reports.tables.schema import About, ClaimRow, ContrastRow
 from paribus.runs.record import Record
 from paribus.sweeps.sweep import TRIAL
+from paribus.verdict.checks import COLLAPSED, LEARNED
 from paribus.verdict.metrics import MEAN
 from paribus.verdict.power import POWER
 from paribus.verdict.rules import UNDECIDED
@@ -30,7 +32,6 @@ _UNCHECKED = (
     "verdicts rest on the numbers alone."
 )
 _WORTH = 0.05  # a share of an interval's width that is worth a note
-_STUCK, _FREE = 0.01, 0.05  # above the score of a constant answer: nothing learned, something learned
 
 
 def write_notes(
@@ -111,9 +112,9 @@ def _note_stuck(design: Design, evidence: Evidence) -> list[str]:
     described = []
     for column in design.columns:
         for arm in design.arms:
-            gains = [gain for run in evidence.done(arm).values() for gain in _find_gains(run, column)]
-            stuck = sum(gain <= _STUCK for gain in gains)
-            if stuck and max(gains) >= _FREE:
+            gains = list_above_chance(evidence.done(arm).values(), column) or []
+            stuck = sum(gain <= COLLAPSED for gain in gains)
+            if stuck and max(gains) >= LEARNED:
                 described.append(f"{arm} {stuck} of {len(gains)} on {column}")
     if not described:
         return []
@@ -122,14 +123,6 @@ def _note_stuck(design: Design, evidence: Evidence) -> list[str]:
         f"Some fine-tuning runs are no better than a constant answer, while others of the same arm are: {listed}. "
         "Longer fine-tuning on such a task makes its scores depend less on luck."
     ]
-
-
-def _find_gains(run: Record, column: str) -> list[float]:
-    """How far each fine-tuning run scores above the best constant answer."""
-    task, _, metric = column.partition("/")
-    least = run.baselines.get(column, {}).get("majority")
-    values = [tuning.metrics.get(metric) for tuning in run.task_runs if tuning.task == task]
-    return [] if least is None else [value - least for value in values if value is not None]
 
 
 def _note_contrasts(contrasts: Sequence[ContrastRow], about: Mapping[str, About]) -> list[str]:

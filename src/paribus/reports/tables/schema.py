@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from paribus.core.files import at_scale
 from paribus.core.jsonable import EMPTY, OMITTED
+from paribus.verdict.checks import SOLID, Check, Strength, explain
 from paribus.verdict.claims import OURS, OWNERS
 from paribus.verdict.controls import TOLERANCE
 from paribus.verdict.rules import NOT_RUN, UNDECIDED, Relation
@@ -210,12 +211,31 @@ class Spread:
 
 
 @dataclass(frozen=True)
+class AfterExit:
+    """Two arms as many input `tokens` after the exit of each run from its plateau, which decides nothing.
+
+    `below`: how many nats the loss of each arm on its own noise is below its trivial floor; `difference`: of the two,
+    paired over n seeds, with its 95% interval. `comparable`: whether both losses ask the same.
+    """
+
+    tokens: int
+    below: tuple[float, float]
+    difference: float
+    ci_low: float | None
+    ci_high: float | None
+    n: int
+    comparable: bool
+
+
+@dataclass(frozen=True)
 class ContrastRow:
     """One pair of a claim on one column: the evidence and its verdict.
 
     `ci_low`, `ci_high`: the interval that the verdict was read off, at `level`, such as 0.975. `seeds_range`: between
     how many seeds would decide; the second is None if no end is in sight. Of runs of another framework, `superiority`
     is the chance that a run of `arm` is better than one of `versus`, and `order` the bound of almost stochastic order.
+    `checks`: the six of `verdict/checks.py`, none for runs of another framework; `strength`: of a decided verdict, what
+    they make of it; `after_exit`: beside a failed check of the arms' exits.
     """
 
     column: str
@@ -245,6 +265,9 @@ class ContrastRow:
     counts: tuple[int, int] | None = field(default=None, metadata=OMITTED)
     superiority: float | None = field(default=None, metadata=OMITTED)
     order: float | None = field(default=None, metadata=OMITTED)
+    checks: tuple[Check, ...] = field(default=(), metadata=OMITTED)
+    strength: Strength | None = field(default=None, metadata=OMITTED)
+    after_exit: AfterExit | None = field(default=None, metadata=OMITTED)
 
     @property
     def n_text(self) -> str:
@@ -268,7 +291,8 @@ class ClaimRow:
 
     `says`: the claim in plain words, if its sweep file has them; `whose`: "paper", "ours" or "A/A". `p`: the smallest
     error rate of the whole table at which it is decided. `measured` of the `asked` columns that it names were measured;
-    every arm is below a linear model in those of `below`.
+    every arm is below a linear model in those of `below`. `checks`: of each the heaviest result among the contrasts
+    that the verdict rests on; `strength`: of a decided verdict, what they make of it.
     """
 
     text: str
@@ -284,11 +308,24 @@ class ClaimRow:
     measured: int = field(default=0, metadata=OMITTED)
     asked: int = field(default=0, metadata=OMITTED)
     below: tuple[str, ...] = field(default=(), metadata=OMITTED)
+    checks: tuple[Check, ...] = field(default=(), metadata=OMITTED)
+    strength: Strength | None = field(default=None, metadata=OMITTED)
 
     @property
     def word(self) -> str:
         """The verdict with what qualifies it, such as "reproduced (1 of 6 columns)"."""
-        return qualify(self.verdict, self.measured, self.asked, self.below)
+        return qualify(self.verdict, self.measured, self.asked, self.below, self.weakness)
+
+    @property
+    def short_word(self) -> str:
+        """The same with the strength alone, such as "reproduced (weak)"."""
+        strength = "" if self.strength in (None, SOLID) else str(self.strength)
+        return qualify(self.verdict, self.measured, self.asked, self.below, strength)
+
+    @property
+    def weakness(self) -> str:
+        """Why the verdict is weak or unchecked; empty for any other."""
+        return describe_strength(self.checks, self.strength)
 
     @property
     def partial(self) -> bool:
@@ -301,9 +338,17 @@ class ClaimRow:
         return f"{self.says} ({OWNERS[self.whose or OURS]})" if self.says else self.text
 
 
-def qualify(verdict: str, measured: int, asked: int, below: Sequence[str]) -> str:
-    """The verdict with the columns that it rests on, and with those in which a linear model beats every arm."""
-    parts = [f"{measured} of {asked} columns"] if 0 < measured < asked else []
+def describe_strength(checks: Sequence[Check], strength: Strength | None) -> str:
+    """Such as `weak: base left the plateau at 75% of its tokens in seed 3`; empty for a verdict with nothing to add."""
+    return "" if strength in (None, SOLID) else f"{strength}: {explain(checks)}"
+
+
+def qualify(verdict: str, measured: int, asked: int, below: Sequence[str], strength: str = "") -> str:
+    """The verdict with what its checks make of it, with the columns that it rests on, and with those in which a linear
+    model beats every arm.
+    """
+    parts = [strength] if strength else []
+    parts += [f"{measured} of {asked} columns"] if 0 < measured < asked else []
     if below and verdict != NOT_RUN:
         parts.append(f"every arm is below the bag of words on {', '.join(below)}")
     return f"{verdict} ({'; '.join(parts)})" if parts else verdict

@@ -24,6 +24,7 @@ from paribus.reports.tables.blocks import (
 )
 from paribus.reports.tables.facts import write_line
 from paribus.reports.tables.schema import AnchorRow, ArmRow, Cell, ClaimRow, Level, Table
+from paribus.verdict.checks import SOLID
 from paribus.verdict.claims import OWNERS
 from paribus.verdict.metrics import MEAN, is_averaged
 from paribus.verdict.rules import CONTRADICTED, EQUIVALENT, REPRODUCED
@@ -119,6 +120,7 @@ def _list_brief_parts(table: Table, out: Path, step: str | None, width: int) -> 
     yield f"* baseline. Mean ± half of the 95% interval{', beside the numbers of the paper' if table.paper else ''}."
     for claim in table.claims:
         mark, color = MARKS.get(claim.verdict, OPEN)
+        color = color if claim.strength in (None, SOLID) else OPEN[1]
         whose = f" ({OWNERS[claim.whose]})" if claim.whose else ""
         yield Text(
             fill(f"{mark} {claim.says or claim.text}{whose}: {claim.said}", width, subsequent_indent="  "), color
