@@ -196,8 +196,13 @@ def test_results_are_those_of_the_committed_tables() -> None:
     assert PAGES["results"].encode() == render_overview(lines)
     (table,) = re.findall(r"^\| claim .*\n\| :-- .*\n((?:\| .*\n)+)", EXAMPLE, re.MULTILINE)
     said = {(line.claim.says, line.study): line.measured[-1] for line in lines if line.measured}
-    (counts,) = re.findall(r"^\d+ claims: .*", PAGES["results"].partition("## At cpu scale")[2], re.MULTILINE)[:1]
-    assert counts in " ".join(EXAMPLE.split())
+    at_cpu = PAGES["results"].partition("## At cpu scale")[2].partition("\n## ")[0]
+    told = re.findall(r"^- About (.*), (exploratory|confirmed): (\d+) claims: (.*)\.$", at_cpu, re.MULTILINE)
+    for kind, stage, asked, verdicts in told:
+        assert f"{asked} claims: {verdicts}" in EXAMPLE
+        decided = int(asked) - int(re.findall(r"(\d+) undecided", verdicts)[0])
+        solid = sum(map(int, re.findall(r"(\d+) solid", verdicts)))
+        assert f"| {kind} | {stage} | {asked} | {decided} | {solid} |" in README
     for row in table.splitlines():
         sentence, _, verdict, difference, study = (cell.strip() for cell in row.strip("|").split("|"))
         entry, claim = said[sentence, study.strip("`")]

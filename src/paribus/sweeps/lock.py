@@ -23,16 +23,19 @@ from paribus.core.errors import UserError
 from paribus.core.files import write_json
 from paribus.core.git import ask_git, is_ancestor
 from paribus.runs.archive import open_stores
+from paribus.runs.manifest import Manifest
 from paribus.runs.provenance import git_state
 from paribus.runs.record import Record
 from paribus.runs.store import trial_study
 from paribus.sweeps.control import NAMES, list_settings
 from paribus.sweeps.expand import expand
 from paribus.sweeps.request import Request
+from paribus.sweeps.sweep import Sweep
 from paribus.verdict.rules import VERSION as RULES
 from paribus.verdict.sequential import Looks
 
-CONFIRMED = "_confirmed"  # after the name of a sweep's study: its confirming runs
+CONFIRMED, EXPLORATORY = STAGES = ("confirmed", "exploratory")  # of a verdict
+_STUDY = "_confirmed"  # after the name of a sweep's study: its confirming runs
 _PLACES = ("paths", "profile", "logger", "run_dir")  # settings that decide nothing
 _HARMLESS = ("paths.", "profile.", "logger")  # beginnings of overrides that decide nothing
 _SHOWN = 4  # differences in a line
@@ -71,7 +74,7 @@ def place_of(sweep: Path, scale: str) -> Path:
 
 def confirmed_study(study: str) -> str:
     """The study that the confirming runs of a study belong to."""
-    return f"{study}{CONFIRMED}"
+    return f"{study}{_STUDY}"
 
 
 def read_lock(sweep: Path, scale: str) -> Lock | None:
@@ -179,6 +182,24 @@ def confirm(request: Request) -> Request:
         most=None if lock.looks is None else lock.looks.most,
         lock=about,
     )
+
+
+def find_stage(sweep: Sweep, scale: str, manifest: Manifest | None) -> tuple[str, list[str]]:
+    """(whether the runs of a manifest confirm what was frozen, or explore; what a reader should know about it)."""
+    if manifest is None or not manifest.lock:
+        return EXPLORATORY, []
+    lock, seeds = read_lock(sweep.path, scale), {int(label.rpartition("/seed")[2]) for label in manifest.runs}
+    if lock is None or lock.hash != manifest.lock["hash"]:
+        return EXPLORATORY, ["Its lock is gone or was replaced after these runs, so that they confirm nothing."]
+    if lock.fixed["file"] != sweep.hash(scale) or lock.fixed["rules"] != RULES or not seeds <= {*lock.seeds}:
+        return EXPLORATORY, [f"The sweep file or the rules were changed after it was frozen on {lock.frozen}."]
+    said = [f"Frozen on {lock.frozen}, before its first run, with seeds that no record of the study had."]
+    for number, one in enumerate(lock.before, 1):
+        changed = ", ".join(one["changed"]) or "nothing but the seeds"
+        said.append(
+            f"Generation {number} was frozen on {one['frozen']}; after its runs, the next one changed {changed}."
+        )
+    return CONFIRMED, said
 
 
 def find_commit(place: Path) -> str | None:

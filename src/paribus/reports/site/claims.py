@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,12 +10,12 @@ from typing import NamedTuple
 from paribus.core.errors import UserError
 from paribus.core.files import at_scale
 from paribus.reports.effects import SCALES, measure_in_margins, name_unit, sign_effect
+from paribus.reports.questions import find_question
 from paribus.reports.site.collect import Entry
 from paribus.reports.tables.blocks import format_interval, format_number, mark_checks
 from paribus.reports.tables.schema import ClaimRow, ContrastRow, Table
 from paribus.runs.record import Record
 from paribus.sweeps.sweep import Sweep
-from paribus.verdict.checks import SOLID, UNCHECKED, WEAK
 from paribus.verdict.claims import OURS, OWNERS, TWINS, Sentence
 from paribus.verdict.metrics import lower_is_better
 from paribus.verdict.published import PublishedTable
@@ -37,15 +36,6 @@ def tell_below(claims: Sequence[ClaimRow], scale: str = "") -> str:
         return ""
     where = f"In {count} of the {len(decided)} decided claims{at_scale(scale)}"
     return f"{where}, a bag-of-words baseline beats every arm on at least one task."
-
-
-def tell_strength(claims: Sequence[ClaimRow], scale: str = "") -> str:
-    """A sentence on how strong the decided claims (of a scale) are by the six checks; empty if none was checked."""
-    counts = Counter(claim.strength for claim in claims if claim.strength is not None)
-    if not counts:
-        return ""
-    decided = f"{counts.total()} decided claims{at_scale(scale)}"
-    return f"The six checks call {counts[SOLID]} of the {decided} solid, {counts[WEAK]} weak and {counts[UNCHECKED]} unchecked."
 
 
 @dataclass(frozen=True)
@@ -81,6 +71,16 @@ class ClaimLine:
     def measured(self) -> tuple[tuple[Entry, ClaimRow], ...]:
         """The scales at which some contrast has a number."""
         return tuple(pair for pair in self.entries if any(row.difference is not None for row in pair[1].contrasts))
+
+    @property
+    def about(self) -> str:
+        """The kind of question, and whether its verdicts explore or confirm, such as `a choice in pre-training,
+        exploratory`.
+        """
+        if not self.entries:
+            return find_question(self.sweep.varies if self.sweep else ())
+        table = self.entries[-1][0].table
+        return ", ".join([find_question(table.audit.varies), *[table.stage] * bool(table.stage)])
 
     @property
     def of_twins(self) -> bool:

@@ -8,6 +8,7 @@ from itertools import groupby
 from typing import Any
 
 from paribus.reports.effects import rate_stability
+from paribus.reports.questions import sort_questions
 from paribus.reports.site.claims import (
     CLAIMED,
     INTERVAL,
@@ -22,7 +23,6 @@ from paribus.reports.site.claims import (
     format_hours,
     list_scales,
     tell_below,
-    tell_strength,
 )
 from paribus.reports.site.collect import Entry
 from paribus.reports.site.forest import make_forests
@@ -32,6 +32,7 @@ from paribus.reports.tables.evidence import OLDER
 from paribus.reports.tables.html import render, render_page
 from paribus.reports.tables.notes import find_changes
 from paribus.reports.tables.schema import ClaimRow
+from paribus.verdict.checks import SOLID
 from paribus.verdict.claims import OWNERS, PAPER
 from paribus.verdict.published import ids
 from paribus.verdict.rules import NOT_RUN, WORDS, find_word
@@ -53,12 +54,10 @@ def render_index(entries: Sequence[Entry], lines: Sequence[ClaimLine], searches:
     yours = [entry for entry in entries if not entry.committed]
     scales = [one for one in reversed(list_scales(entries)) if any(entry.scale == one for entry in entries)]
     claimed = [line for line in lines if not line.of_twins]
-    # sentences on how strong the decided claims of each scale are, and on identical arms
     asides = []
     for scale in scales:
-        judged = (pair for line in lines if not line.of_twins for pair in line.entries)
-        of_scale = [claim for entry, claim in judged if entry.scale == scale]
-        asides += [tell_strength(of_scale, scale), tell_below(of_scale, scale)]
+        judged = (pair for line in claimed for pair in line.entries)
+        asides.append(tell_below([claim for entry, claim in judged if entry.scale == scale], scale))
     twins = Counter(claim.verdict for line in lines if line.of_twins for _, claim in line.entries)
     counts = "; ".join(f"{count} {verdict}" for verdict, count in sorted(twins.items()))
     asides.append(f"Not counted: A/A tests of two identical arms ({counts})." if twins else "")
@@ -70,7 +69,13 @@ def render_index(entries: Sequence[Entry], lines: Sequence[ClaimLine], searches:
         your_tables=yours,
         only_yours=len(yours) == len(entries),
         words=[word.name for word in WORDS.all() if word.name != NOT_RUN],
-        counts=[_count_verdicts(scale, claimed, entries) for scale in scales],
+        counts=[
+            _count_verdicts(scale, about, claimed, entries)
+            for scale in scales
+            for about in sort_questions(
+                line.about for line in claimed if any(one.scale == scale for one, _ in line.entries)
+            )
+        ],
         claimed=CLAIMED,
         marks=describe_marks(),
         asides=[aside for aside in asides if aside],
@@ -80,6 +85,7 @@ def render_index(entries: Sequence[Entry], lines: Sequence[ClaimLine], searches:
             "scale": ("every scale", list_scales(entries)),
             "paper": ("every paper", sorted({line.authors for line in lines})),
             "whose": ("whoever's claim", [*OWNERS, CLAIMED]),
+            "about": ("every question", sort_questions(line.about for line in lines)),
         },
         ran=[_describe_measured(line) for line in ran],
         waiting=[line for line in lines if not line.measured],
@@ -88,16 +94,21 @@ def render_index(entries: Sequence[Entry], lines: Sequence[ClaimLine], searches:
     )
 
 
-def _count_verdicts(scale: str, lines: Sequence[ClaimLine], entries: Sequence[Entry]) -> dict[str, Any]:
-    """A scale's verdicts, {word: how many claims}, and what its runs cost; a cost that is not on record is empty."""
-    verdicts = [claim.verdict for line in lines for entry, claim in line.entries if entry.scale == scale]
-    records = [record for entry in entries if entry.scale == scale for record in entry.records]
+def _count_verdicts(scale: str, about: str, lines: Sequence[ClaimLine], entries: Sequence[Entry]) -> dict[str, Any]:
+    """The verdicts on questions of a kind at a scale, {word: how many claims}, and what their runs cost; a cost that is
+    not on record is empty.
+    """
+    asked = [pair for line in lines if line.about == about for pair in line.entries if pair[0].scale == scale]
+    verdicts, places = [claim.verdict for _, claim in asked], {entry.place for entry, _ in asked}
+    records = [record for entry in entries if entry.place in places for record in entry.records]
     hours = add_hours(records)
     decided = sum(find_word(verdict).decides for verdict in verdicts)
     each = format_hours({unit: value / decided for unit, value in hours.items()}) if decided else ""
     return {
         "scale": scale,
+        "about": about,
         "verdicts": Counter(verdicts),
+        "solid": sum(claim.strength == SOLID for _, claim in asked),
         "trained": format_hours(hours),
         "trained_per_claim": each,
         "tuned": describe_tuning(records),
@@ -163,18 +174,30 @@ def render_overview(lines: Sequence[ClaimLine]) -> bytes:
 
 def _describe_scale(measured: Sequence[Measured]) -> dict[str, Any]:
     """The claims of a scale, in the order of their studies."""
-    counts = Counter(claim.verdict for _, _, claim in measured)
+    groups = {
+        about: [claim for line, _, claim in measured if line.about == about]
+        for about in sort_questions(line.about for line, _, _ in measured)
+    }
     entries = {entry.place: entry for _, entry, _ in measured}
     return {
         "scale": measured[0][1].scale,
-        "count": len(measured),
-        "verdicts": [f"{counts[word.name]} {word.name}" for word in WORDS.all() if word.name != NOT_RUN],
-        "asides": [tell([claim for _, _, claim in measured]) for tell in (tell_strength, tell_below)],
+        "counts": {about: _tell_verdicts(claims) for about, claims in groups.items()},
+        "aside": tell_below([claim for _, _, claim in measured]),
         "cost": describe_cost(record for entry in entries.values() for record in entry.records),
         "studies": [
             _describe_study(study, list(claims)) for study, claims in groupby(measured, key=lambda each: each[0].study)
         ],
     }
+
+
+def _tell_verdicts(claims: Sequence[ClaimRow]) -> str:
+    """Such as `48 claims: 11 reproduced (2 solid), 3 contradicted, 1 equivalent, 33 undecided`."""
+    parts = []
+    for word in WORDS.all():
+        said = [claim for claim in claims if claim.verdict == word.name]
+        solid = f" ({sum(claim.strength == SOLID for claim in said)} solid)" if said and word.decides else ""
+        parts += [f"{len(said)} {word.name}{solid}"] if word.name != NOT_RUN else []
+    return f"{len(claims)} claims: {', '.join(parts)}"
 
 
 def _describe_study(study: str, measured: Sequence[Measured]) -> dict[str, Any]:

@@ -28,6 +28,7 @@ from paribus.sweeps.sweep import SCRATCH, TRIAL, UNMATCHED
 from paribus.verdict.checks import CHECKS, FAILS, NOT_APPLICABLE, NOT_KNOWN, PASSES, Check
 from paribus.verdict.controls import FALLING, LEFT
 from paribus.verdict.metrics import find_metric, lower_is_better
+from paribus.verdict.rules import NOT_RUN
 
 NONE = "-"
 ABSENT = "n/a"  # of an arm in a column that was not run
@@ -435,8 +436,11 @@ def say_after_exit(row: ContrastRow) -> str:
 
 
 def say_claim(table: Table, claim: ClaimRow) -> str:
-    """The verdict of a claim, and the ratios of its arms' FLOPs and predictions if these are not alike."""
-    return "; ".join([claim.said, *compare_costs(table, claim)])
+    """The verdict of a claim, whether it explores or confirms, and the ratios of its arms' FLOPs and predictions if
+    these are not alike.
+    """
+    stage = [table.stage] if table.stage and claim.verdict != NOT_RUN else []
+    return "; ".join([claim.said, *stage, *compare_costs(table, claim)])
 
 
 def compare_costs(table: Table, claim: ClaimRow) -> list[str]:

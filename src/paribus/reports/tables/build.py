@@ -75,6 +75,7 @@ def build_table(design: Design, records: Sequence[Record]) -> Table:
         study=design.study,
         title=design.title,
         scale=design.scale,
+        stage=design.stage,
         baseline=design.baseline,
         columns=columns,
         about=about,

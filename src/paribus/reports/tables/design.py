@@ -10,6 +10,7 @@ from paribus.core.config import compose
 from paribus.core.errors import UserError
 from paribus.runs.manifest import Manifest
 from paribus.sweeps.control import audit
+from paribus.sweeps.lock import find_stage
 from paribus.sweeps.sweep import Sweep, jobs
 from paribus.sweeps.tune_arms import apply_tuning
 from paribus.sweeps.tuning import Tuning
@@ -28,7 +29,8 @@ class Design:
     are the same task and metric. `audit`: {controlled, differences} as the control audit found them. `absent`: {arm:
     why it was not run}. `tuning`: what chose values for the arms. `sentences`: {claim: its plain sentence}.
     `references`: {arm: the arm that is its model from scratch, if it is not the anchor}. `settled`: arms that got no
-    seeds at the last look. `revised`: what was changed after results had been seen, and why. `scale`: empty if the runs
+    seeds at the last look. `revised`: what was changed after results had been seen, and why. `stage`: whether the runs
+    explore, or confirm what was frozen before them, and `frozen`: what to know about that. `scale`: empty if the runs
     are of another framework.
     """
 
@@ -52,6 +54,8 @@ class Design:
     tuning: Tuning = field(default_factory=Tuning)
     sentences: Mapping[str, Sentence] = field(default_factory=dict)
     references: Mapping[str, str] = field(default_factory=dict)
+    stage: str = ""
+    frozen: tuple[str, ...] = ()
 
     @property
     def foreign(self) -> bool:
@@ -122,7 +126,7 @@ class Design:
             return self
         design = replace(self, absent=manifest.absent, tuning=Tuning.from_json(manifest.tuning))
         if manifest.until is None:
-            return design
+            return replace(design, seeds=tuple(manifest.lock["seeds"])) if manifest.lock else design
         looks = Looks(int(manifest.until["first"]), int(manifest.until["most"]))
         settled = tuple(manifest.until.get("settled", ()))
         return replace(design, looks=looks, seeds=tuple(manifest.until["seeds"]), settled=settled)
@@ -154,6 +158,7 @@ def make_design(
     if audited is None:
         tuned = apply_tuning(sweep, Tuning.from_json(manifest.tuning if manifest else {}))
         audited = audit(tuned, {job.arm: compose(job.overrides) for job in jobs(tuned, scale, seeds=seeds[:1])})
+    stage, frozen = find_stage(sweep, scale, manifest)
     return Design(
         study=study or sweep.study,
         scale=scale,
@@ -171,4 +176,6 @@ def make_design(
         sentences=sweep.sentences,
         references=sweep.references,
         revised=sweep.scales[scale].revised if scale in sweep.scales else "",
+        stage=stage,
+        frozen=tuple(frozen),
     ).apply(manifest)

@@ -39,7 +39,7 @@ def write_notes(
 ) -> tuple[str, ...]:
     """All notes, one sentence or two each."""
     notes = [_UNCHECKED] if design.foreign else []
-    notes += describe_revised(design)
+    notes += [*design.frozen, *describe_revised(design)]
     if design.scale == TRIAL:
         notes.append("Two training steps show that the sweep runs, and nothing else; budgets are not compared.")
     notes += [f"{column}: {one.reason}." for column, one in about.items() if one.reason is not None]

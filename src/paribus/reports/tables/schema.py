@@ -439,7 +439,8 @@ class Table:
     """A sweep's table at a scale. `tuning`: the search that chose values for the arms, as its JSON.
 
     `replication`: what n counts: PRETRAININGS, TUNINGS or RUNS. `scale`: empty for RUNS. `facts`: {what: in words} of
-    the text, the budget, the model, the vocabulary, the seeds, the processor and the overrides (see `facts`).
+    the text, the budget, the model, the vocabulary, the seeds, the processor and the overrides (see `facts`). `stage`:
+    whether its verdicts explore, or confirm what was frozen before the runs (see `sweeps.lock`); empty for RUNS.
     """
 
     study: str
@@ -449,6 +450,7 @@ class Table:
     claims: tuple[ClaimRow, ...]
     schema: int = SCHEMA
     title: str = ""
+    stage: str = field(default="", metadata=OMITTED)
     baseline: str = ""
     about: Mapping[str, About] = field(default_factory=dict)
     anchors: tuple[AnchorRow, ...] = ()

@@ -19,6 +19,7 @@ function matches(row, state) {
   if (state.q && !state.q.toLowerCase().split(/\s+/).every((word) => (said.text || "").includes(word))) return false;
   if (state.paper && said.paper !== state.paper) return false;
   if (state.whose && !fits(said.whose, state.whose)) return false;
+  if (state.about && said.about !== state.about) return false;
   if (!state.verdict && !state.scale) return true;
   const found = (said.at || "").split(";").map((one) => one.split(":"))
     .filter(([scale]) => !state.scale || scale === state.scale);
@@ -54,7 +55,7 @@ function listed(table, write) {
     let shown = 0;
     for (const row of rows) { row.hidden = !matches(row, state); shown += row.hidden ? 0 : 1; body.append(row); }
     heads.forEach((head, index) => head.setAttribute("aria-sort", index !== at ? "none" : turn > 0 ? "ascending" : "descending"));
-    if (fold && ["q", "verdict", "scale", "paper", "whose"].some((key) => state[key])) fold.open = shown > 0;
+    if (fold && ["q", "verdict", "scale", "paper", "whose", "about"].some((key) => state[key])) fold.open = shown > 0;
     return [shown, original.length];
   };
 }
