@@ -202,7 +202,8 @@ def _read_tune(path: Path, key: str, block: dict[str, Any]) -> Tune:
 
 def _read_universes(path: Path, content: Mapping[str, Any]) -> dict[str, Universe]:
     """The universe of the file, and that of each scale that refines it: {scale: universe}, with "" for the others."""
-    scales = {name: block or {} for name, block in (content.get("scales") or {}).items()}
+    listed = _mapping(path, "scales", content.get("scales"))
+    scales = {name: _mapping(path, f"scales.{name}", block) for name, block in listed.items()}
     blocks = {name: block["universe"] for name, block in scales.items() if "universe" in block}
     if content.get("universe") is None:
         if blocks:

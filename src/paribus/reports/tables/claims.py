@@ -39,6 +39,7 @@ from paribus.verdict.resampling import ENOUGH, bca, stochastic_order, superiorit
 from paribus.verdict.rules import find_word
 from paribus.verdict.ruling import Outcome, Ruling, rule
 from paribus.verdict.statistics import MeanDifference, find_components, mean_sd, rounded, subtract_nested, tost
+from paribus.verdict.universe import CLAIMS
 
 LINEAR = "bag_of_words"  # the anchor that a decided claim names if no arm reaches it
 _PERCENT = 1.5  # a published accuracy above this is printed in percent
@@ -67,6 +68,9 @@ def judge_claims(design: Design, records: Sequence[Record], count_seeds: bool = 
     with_looks = design.count_looks(evidence.find_seeds(tuple(design.arms)))
     if with_looks is not design:
         design, evidence = with_looks, gather(with_looks, records)
+    if evidence.excluded and not evidence.done(design.baseline):
+        cause = f"{design.study} at scale={design.scale}: no setting counts: {next(iter(evidence.excluded.values()))}"
+        raise UserError(cause, "train longer, such as with larger values of a budget among universe.factors")
     if not any(evidence.done(arm) for arm in design.arms):
         mend = f"run `paribus run {design.study} scale={design.scale}` first"
         raise UserError(f"no finished run of {design.study} at scale={design.scale}", mend)
@@ -90,7 +94,7 @@ def find_bar(
     if is_controlled(column):
         return None if evidence.values(SCRATCH, column) else NO_SCRATCH
     loss = held_out_columns().get(column)
-    if loss is None or design.foreign:
+    if loss is None or design.foreign or design.universe is not None:  # whose settings are excluded one by one
         return None
     losses = {arm: list(_select(evidence.values(arm, loss), seeds).values()) for arm in arms}
     unigrams = {arm: evidence.anchors(arm, loss).get("unigram", {}) for arm in arms}
@@ -106,7 +110,7 @@ def _judge_looks(
     for n in (None,) if looks is None else range(min(looks.first, most), most + 1):
         seeds = None if n is None else design.seeds[:n]
         groups = [_make_contrasts(design, evidence, claim, reasons, seeds) for claim in claims]
-        outcomes = rule(groups, looks, count_seeds and n in (None, most))
+        outcomes = rule(groups, looks, count_seeds and n in (None, most), 1.0 if design.universe is None else CLAIMS)
         for at, (group, outcome) in enumerate(zip(groups, outcomes, strict=True)):
             if at in decisions and find_word(decisions[at][1].verdict).decides:
                 continue
@@ -134,7 +138,7 @@ def _make_claim(
     return ClaimRow(
         claim.text,
         outcome.verdict,
-        outcome.describe(design.scale, qualify(outcome.verdict, measured, asked, below)),
+        design.name_unit(outcome.describe(design.scale, qualify(outcome.verdict, measured, asked, below))),
         outcome.seeds,
         outcome.more,
         tuple(rows),
@@ -180,7 +184,9 @@ def _make_contrasts(
         unjudged = [name for name in (arm, versus) if name in evidence.unjudged]
         stuck = {name: [course.stuck for course in evidence.courses(name, seeds)] for name in (arm, versus)}
         bar = find_bar(design, evidence, column, (arm, versus), seeds)
-        if not find_metric(column).cost:
+        if (
+            not find_metric(column).cost and design.universe is None
+        ):  # whose baseline alone is asked, setting by setting
             bar = bar or find_unjudged(unjudged) or find_stuck(stuck)
         absent = [f"{name}: {design.absent[name]}" for name in (arm, versus) if name in design.absent]
         absent += [f"{name}: measured over other targets" for name in (arm, versus) if evidence.is_apart(name, column)]
@@ -230,7 +236,7 @@ def _make_contrast_row(
         seeds_needed=ruling.seeds,
         seeds_range=ruling.range,
         detectable=ruling.detectable,
-        reason=ruling.reason,
+        reason=design.name_unit(ruling.reason),
         published=_find_published_effect(design, paper, contrast),
         equivalence=None if test is None else Equivalence(*test),
         ci_bootstrap=None if interval is None else (interval.low, interval.high),

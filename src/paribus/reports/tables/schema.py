@@ -16,6 +16,7 @@ from paribus.verdict.statistics import PAIRED
 SCHEMA = 1
 # what the n of a table counts; `RUNS`: of another framework, of which nothing is known but their numbers
 PRETRAININGS, TUNINGS, RUNS = "pre-training runs", "fine-tuning runs of one checkpoint", "runs"
+SETTINGS = "settings"  # of a universe
 BOTH: Final = "both"
 STYLES: Final = {  # of a mean: how the caption says it
     BOTH: "Mean (standard deviation) [95% t interval of the mean]",
@@ -268,7 +269,8 @@ class ClaimRow:
 
     `says`: the claim in plain words, if its sweep file has them; `whose`: "paper", "ours" or "A/A". `p`: the smallest
     error rate of the whole table at which it is decided. `measured` of the `asked` columns that it names were measured;
-    every arm is below a linear model in those of `below`.
+    every arm is below a linear model in those of `below`. `words`: over the settings of a universe, such as "holds on
+    average".
     """
 
     text: str
@@ -284,6 +286,7 @@ class ClaimRow:
     measured: int = field(default=0, metadata=OMITTED)
     asked: int = field(default=0, metadata=OMITTED)
     below: tuple[str, ...] = field(default=(), metadata=OMITTED)
+    words: tuple[str, ...] = field(default=(), metadata=OMITTED)
 
     @property
     def word(self) -> str:
@@ -389,12 +392,84 @@ class Band:
     runs: tuple[tuple[float | None, ...], ...] = field(default=(), metadata=OMITTED)
 
 
+@dataclass(frozen=True)
+class SettingRow:
+    """A setting of a universe. `excluded`: why no arm's run there counts."""
+
+    number: int
+    values: Mapping[str, str]
+    excluded: str = field(default="", metadata=OMITTED)
+
+
+@dataclass(frozen=True)
+class FactorRow:
+    """An effect over one factor. `fitted`: {value: the effect there}; `p`: that it does not depend on the factor;
+    `p_table`: the same adjusted for all factors and contrasts of the table, which decides below 0.05.
+    """
+
+    factor: str
+    fitted: Mapping[str, float]
+    p: float
+    p_table: float
+
+
+@dataclass(frozen=True)
+class SettingsRow:
+    """One pair on one column over the settings: n effects, `arm` minus `versus`, {number of the setting: effect}.
+
+    `ci_low`, `ci_high`: of the mean, at 95%. `prediction`: where the effect in a new setting lies, at 95%; `wide`: the
+    same at the level of the claim, which the words rest on. `holds` of the n settings are on the claim's side;
+    `share`: the 95% interval of their share. `expected`, `seen`: of a control.
+    """
+
+    column: str
+    arm: str
+    versus: str
+    n: int
+    mean: float
+    sd: float | None
+    ci_low: float | None
+    ci_high: float | None
+    prediction: tuple[float, float] | None
+    holds: int
+    share: tuple[float, float]
+    effects: Mapping[str, float]
+    factors: tuple[FactorRow, ...] = ()
+    wide: tuple[float, float] | None = field(default=None, metadata=OMITTED)
+    level: float | None = field(default=None, metadata=OMITTED)
+    words: tuple[str, ...] = field(default=(), metadata=OMITTED)
+    expected: str = field(default="", metadata=OMITTED)
+    seen: bool | None = field(default=None, metadata=OMITTED)
+
+    @property
+    def pair(self) -> str:
+        """Such as `dynamic - static`."""
+        return f"{self.arm} - {self.versus}"
+
+
+@dataclass(frozen=True)
+class UniverseTable:
+    """What the settings of a universe say. `factors`: {config key: its values, as the sweep file writes them};
+    `claims`: {claim: its contrasts}; `controls`: the twin of the baseline and arms of known effect.
+    """
+
+    factors: Mapping[str, Any]
+    settings: tuple[SettingRow, ...]
+    claims: Mapping[str, tuple[SettingsRow, ...]]
+    controls: tuple[SettingsRow, ...]
+
+    @property
+    def excluded(self) -> list[SettingRow]:
+        """The settings that do not count."""
+        return [row for row in self.settings if row.excluded]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Table:
     """A sweep's table at a scale. `tuning`: the search that chose values for the arms, as its JSON.
 
-    `replication`: what n counts: PRETRAININGS, TUNINGS or RUNS. `scale`: empty for RUNS. `facts`: {what: in words} of
-    the text, the budget, the model, the vocabulary, the seeds, the processor and the overrides (see `facts`).
+    `replication`: what n counts: PRETRAININGS, TUNINGS, SETTINGS or RUNS. `scale`: empty for RUNS. `facts`: {what: in
+    words} of the text, the budget, the model, the vocabulary, the seeds, the processor and the overrides (see `facts`).
     """
 
     study: str
@@ -419,6 +494,7 @@ class Table:
     tuned: Mapping[str, Tuned] = field(default_factory=dict)
     curves: Mapping[str, Mapping[str, Band]] = field(default_factory=dict)
     facts: Mapping[str, str] = field(default_factory=dict, metadata=OMITTED)
+    universe: UniverseTable | None = field(default=None, metadata=OMITTED)
 
     @property
     def label(self) -> str:
