@@ -66,7 +66,7 @@ def count_holding(relation: Relation, benefits: Sequence[float], margin: float) 
     """In how many settings the effect, turned so that up is better, is on the claim's side: for `>` above zero, for
     `> by` above the margin, for `>=` no worse than the margin, for `~` within it.
     """
-    from scipy.stats import binomtest
+    from scipy.special import betaincinv
 
     sides = {
         ">": lambda benefit: benefit > 0.0,
@@ -75,10 +75,10 @@ def count_holding(relation: Relation, benefits: Sequence[float], margin: float) 
         "~": lambda benefit: abs(benefit) < margin,
     }
     part = sum(map(sides[relation], benefits))
-    if not benefits:
-        return Count(0, 0, 0.0, 1.0)
-    share = binomtest(part, len(benefits)).proportion_ci(1.0 - ALPHA, method="exact")
-    return Count(part, len(benefits), rounded(float(share.low)), rounded(float(share.high)))
+    whole, tail = len(benefits), ALPHA / 2.0
+    low = float(betaincinv(part, whole - part + 1, tail)) if part else 0.0
+    high = float(betaincinv(part + 1, whole - part, 1.0 - tail)) if part < whole else 1.0
+    return Count(part, whole, rounded(low), rounded(high))
 
 
 class Fit(NamedTuple):

@@ -158,15 +158,19 @@ def _join_words(claim: ClaimRow, rows: Sequence[SettingsRow | None]) -> tuple[st
 
 
 def _summarize_control(evidence: Evidence, column: str, arm: str, baseline: str, expected: str) -> SettingsRow | None:
-    """An arm of known effect beside the baseline. Seen: its interval is on the expected side of zero, or holds zero."""
-    first, second = (baseline, arm) if expected == WORSE else (arm, baseline)
-    turned = _describe(evidence, column, first, second, ">", 0.0)
+    """An arm of known effect beside the baseline, with the settings on the expected side of zero; for the twin, those
+    above it. Seen: its interval is on that side, or for the twin holds zero.
+    """
     row = _describe(evidence, column, arm, baseline, ">", 0.0)
-    if row is None or turned is None:
+    if row is None:
         return None
-    row = replace(row, holds=turned.holds, share=turned.share, expected=expected)
+    sign = -1.0 if lower_is_better(column) else 1.0
+    if expected == WORSE:
+        count = count_holding(">", [-sign * effect for effect in row.effects.values()], 0.0)
+        row = replace(row, holds=count.part, share=(count.low, count.high))
+    row = replace(row, expected=expected)
     if row.ci_low is None or row.ci_high is None:
         return row
-    low, high = (-row.ci_high, -row.ci_low) if lower_is_better(column) else (row.ci_low, row.ci_high)
+    low, high = sorted((sign * row.ci_low, sign * row.ci_high))
     seen = {NOTHING: low <= 0.0 <= high, BETTER: low > 0.0, WORSE: high < 0.0}
     return replace(row, seen=seen[expected])
