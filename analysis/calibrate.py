@@ -23,9 +23,9 @@ the false verdicts are counted in the claims that it returns. An entry of the fi
 A verdict is false if the truth is another: `>` reproduced if the arm is not better, contradicted if it is not worse,
 equivalent if the true difference is the margin or more; `>=` and `~` likewise at their margins. It is also false if the
 column could not have shown the difference: apart though the better arm is not truly above the model from scratch, alike
-though no arm (for `>=`, the arm compared with) truly gains more than the margin over it. Of settings: `nearly everywhere`
-is false if the effect lies beyond the margin in less than nine of ten, and `depends on` if it names a factor on which
-the effect does not depend.
+though no arm (for `>=`, the arm compared with) truly gains more than the margin over it. Of settings: `nearly
+everywhere` is false if the effect lies beyond the margin in less than nine of ten, and `depends on` if it names a
+factor on which the effect does not depend.
 """
 
 from __future__ import annotations
