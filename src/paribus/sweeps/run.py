@@ -29,6 +29,7 @@ from paribus.sweeps.status import SweepStatus, absent_lines, choose_values, show
 from paribus.sweeps.sweep import SCRATCH, TRIAL, Job
 from paribus.sweeps.tune_arms import apply_tuning, check_tuning, tune_arms
 from paribus.sweeps.tuning import Tuning
+from paribus.sweeps.universe_plan import foresee_settings
 from paribus.verdict.controls import Course, describe_left, find_stuck, read_course
 from paribus.verdict.metrics import write_value
 
@@ -88,7 +89,11 @@ def run_sweep(
     shares = {arm: [one.share for one in of_arm if one.share is not None] for arm, of_arm in runs.courses.items()}
     if left := describe_left(shares):
         say(f"{left}.")
-    if stuck := find_stuck({arm: [one.stuck for one in of_arm] for arm, of_arm in runs.courses.items()}):
+    asked = {request.sweep.baseline} if request.sweep.universes else runs.courses.keys()
+    stuck = find_stuck({arm: [one.stuck for one in runs.courses[arm]] for arm in runs.courses if arm in asked})
+    if stuck and request.sweep.universes:
+        say(f"{stuck}. These settings do not count, for any arm.")
+    elif stuck:
         say(f"{stuck}. These arms decide nothing until they are trained longer; `paribus table` says how long.")
     return status
 
@@ -175,9 +180,12 @@ class _SweepRun:
     def _warn_of_plateau(self, arms: Collection[str]) -> None:
         """Say which of the arms will probably stay on the plateau of a trivial model."""
         request = self.request
-        forecast = forecast_plateau(
-            self.expanded, {cell: plan for cell, plan in self.budgets.items() if find_arm(cell) in arms}
-        )
+        budgets = {cell: plan for cell, plan in self.budgets.items() if find_arm(cell) in arms}
+        if request.sweep.universes:
+            for line in foresee_settings(self.expanded, budgets):
+                say(line)
+            return
+        forecast = forecast_plateau(self.expanded, budgets)
         if forecast is None or store.is_trial_study(request.study_name):
             return
         how = f": `{command}`" if (command := command_with(request, forecast.worst.longer)) else ""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from paribus.core.console import duration, say
-from paribus.sweeps.expand import Expanded, plan_budgets
+from paribus.sweeps.expand import Expanded, find_arm, plan_budgets
 from paribus.sweeps.launchers.local import machine_slots
 from paribus.sweeps.plan import forecast_plateau, measure_arms
 from paribus.sweeps.status import absent_lines, align
@@ -55,7 +55,7 @@ def report_universe(expanded: Expanded) -> str:
             *align(rows),
             f"about {duration(loading + total / len(slots))} on this machine, {beside}",
             *absent_lines(expanded.absent),
-            *_foresee(expanded, budgets, [f"{baseline}/seed{number}" for number in numbers]),
+            *foresee_settings(expanded, budgets),
         ]
     )
 
@@ -65,10 +65,11 @@ def _sum(measured: Mapping[str, Any]) -> float:
     return float(measured["start_seconds"] + measured["pretrain_seconds"] + measured["finetune_seconds"])
 
 
-def _foresee(expanded: Expanded, budgets: Mapping[str, Mapping[str, Any]], cells: Collection[str]) -> list[str]:
-    """Which settings will probably not count."""
-    forecast = forecast_plateau(expanded, {cell: budgets[cell] for cell in cells})
+def foresee_settings(expanded: Expanded, budgets: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """A line on the settings that will probably not count, by the budgets of the baseline, if there are any."""
+    baseline = expanded.request.sweep.baseline
+    forecast = forecast_plateau(expanded, {cell: plan for cell, plan in budgets.items() if find_arm(cell) == baseline})
     if forecast is None:
         return []
     settings = ", ".join(cell.partition("/seed")[2] for cell in forecast.arms)
-    return ["", f"In setting {settings} the baseline {forecast.worst}. Such a setting does not count, for any arm."]
+    return [f"In setting {settings} the baseline {forecast.worst}. Such a setting does not count, for any arm."]

@@ -38,6 +38,7 @@ from paribus.verdict.published import PublishedTable
 from paribus.verdict.resampling import ENOUGH, bca, stochastic_order, superiority
 from paribus.verdict.rules import find_word
 from paribus.verdict.ruling import Outcome, Ruling, rule
+from paribus.verdict.sequential import FIRST, Looks
 from paribus.verdict.statistics import MeanDifference, find_components, mean_sd, rounded, subtract_nested, tost
 from paribus.verdict.universe import CLAIMS
 
@@ -74,6 +75,10 @@ def judge_claims(design: Design, records: Sequence[Record], count_seeds: bool = 
     if not any(evidence.done(arm) for arm in design.arms):
         mend = f"run `paribus run {design.study} scale={design.scale}` first"
         raise UserError(f"no finished run of {design.study} at scale={design.scale}", mend)
+    if design.looks is not None and evidence.excluded:  # a look is at the settings that count
+        fewer = len(evidence.excluded.keys() & set(design.seeds[: design.looks.first]))
+        looks = Looks(max(FIRST, design.looks.first - fewer), max(FIRST, design.looks.most - fewer))
+        design = replace(design, looks=looks)
     require_equal_budgets(design, evidence)
     measured = [column for column in design.columns if any(evidence.values(arm, column) for arm in design.arms)]
     reasons = {column: find_bar(design, evidence, column, tuple(design.arms)) for column in measured}
