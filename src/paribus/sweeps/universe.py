@@ -43,7 +43,7 @@ class Universe:
     known: Mapping[str, str]
 
     def draw(self, count: int | None = None) -> list[Setting]:
-        """The first `count` settings, by default all; the same whatever their number."""
+        """The first `count` settings, by default all; the same whatever their number and the order of the factors."""
         import numpy as np
         from scipy.stats import qmc
 
@@ -52,10 +52,8 @@ class Universe:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="The balance properties of Sobol", category=UserWarning)
             points = sequence.random(count)
-        return [
-            {key: part.at(float(share)) for (key, part), share in zip(self.factors.items(), point, strict=True)}
-            for point in points
-        ]
+        places = {key: at for at, key in enumerate(sorted(self.factors))}
+        return [{key: part.at(float(point[places[key]])) for key, part in self.factors.items()} for point in points]
 
 
 def setting_overrides(setting: Setting) -> tuple[str, ...]:
