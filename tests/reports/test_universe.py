@@ -166,5 +166,5 @@ def test_a_table_is_written_and_read_back() -> None:
         assert f"## {heading}" in page
     assert "depends on model.layers" in page
     assert "In another setting" in files["table.html"].decode()
-    assert r"\caption{In another setting" in files["evidence.tex"].decode()
+    assert ". In another setting. " in files["evidence.tex"].decode()
     assert files["universe.svg"].decode().count("against") >= len(FACTORS)

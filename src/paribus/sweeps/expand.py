@@ -15,7 +15,7 @@ from paribus.sweeps.columns import check_filled, follow_columns
 from paribus.sweeps.control import audit, require_matched
 from paribus.sweeps.request import Request
 from paribus.sweeps.sweep import SCRATCH, TRIAL, Job, arm_overrides, jobs, quote
-from paribus.sweeps.universe import Setting
+from paribus.sweeps.universe import Setting, find_key
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -159,8 +159,8 @@ def draw_settings(request: Request) -> dict[int | None, Setting | None]:
     universe = request.sweep.universe_at(request.scale)
     if universe is None:
         return {None: None}
-    given = {text.partition("=")[0].lstrip("+~") for text in request.overrides}
-    if taken := [key for key in universe.factors if key in given]:
+    given = [f"{find_key(text)}." for text in request.overrides]
+    if taken := [key for key in universe.factors if any(one.startswith(f"{find_key(key)}.") for one in given)]:
         cause = f"{taken[0]}= is a factor of the universe of {request.sweep.path}"
         raise UserError(cause, "remove it, or copy the file and take the factor out")
     numbers = sorted({*request.sweep.seeds_at(request.scale), *(request.seeds or ())})

@@ -142,6 +142,8 @@ class Sweep:
         """The arms that a claim needs: those that it compares, and their models from scratch."""
         read = parse_claim(claim, self.compared, self.columns, find_carrying(self.columns, self.varies))
         compared = {arm for pair in read.pairs for arm in (pair.arm, pair.versus)}
+        if self.universes:  # whose settings count by the baseline
+            compared.add(self.baseline)
         return frozenset({SCRATCH, *compared, *(self.references[arm] for arm in compared & self.references.keys())})
 
     @property

@@ -28,7 +28,7 @@ from paribus.sweeps.search.space import dimension
 from paribus.sweeps.sweep import HYDRA_WORDS, MATCHED, SCRATCH, UNMATCHED, Refinement, Sweep
 from paribus.sweeps.tuning import SEEDS as TUNE_SEEDS
 from paribus.sweeps.tuning import Tune
-from paribus.sweeps.universe import DIRECTIONS, REPLICATE, TWIN, Universe
+from paribus.sweeps.universe import DIRECTIONS, REPLICATE, TWIN, Universe, find_key
 from paribus.verdict import published
 from paribus.verdict.claims import LOSS, OWNERS, QUALITY, SUBJECTS, Claim, Sentence
 from paribus.verdict.claims import parse as parse_claim
@@ -239,8 +239,8 @@ def _read_universe(path: Path, key: str, block: dict[str, Any]) -> Universe:
         listed = [str(value) for value in values] if isinstance(values, list) else []
         if twice := [value for value in listed if listed.count(value) > 1]:
             raise UserError(f"{path}: '{key}.factors.{factor}' lists {twice[0]} twice", "list it once")
-        if (owned := str(factor)) in _ELSEWHERE or owned == REPLICATE:
-            raise UserError(f"{path}: '{key}.factors' names '{owned}', which is no setting", "remove it")
+        if (named := find_key(str(factor))) in (*_ELSEWHERE, REPLICATE):
+            raise UserError(f"{path}: '{key}.factors' names '{named}', which is no setting", "remove it")
     known = _mapping(path, f"{key}.known", block.get("known"))
     for arm, direction in known.items():
         if direction not in DIRECTIONS:
@@ -419,10 +419,10 @@ def _check_universes(sweep: Sweep) -> None:
             raise UserError(f"{sweep.path}: 'universe.known' names the baseline", "name an arm that is better or worse")
         for arm, overrides in (*sweep.arms.items(), *chain.from_iterable(refined)):
             for text in overrides:
-                key = text.partition("=")[0].lstrip("+~").replace("/", ".")
+                key = find_key(text)
                 for factor in universe.factors:
-                    owned = factor.replace("/", ".")
-                    if f"{key}.".startswith(f"{owned}.") or f"{owned}.".startswith(f"{key}."):
+                    varied = find_key(factor)
+                    if f"{key}.".startswith(f"{varied}.") or f"{varied}.".startswith(f"{key}."):
                         cause = f"{sweep.path}: the arm {arm} sets '{key}', and the universe varies '{factor}'"
                         raise UserError(cause, "take it out of universe.factors, or out of the arm")
 

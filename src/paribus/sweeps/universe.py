@@ -56,6 +56,12 @@ class Universe:
         return [{key: part.at(float(point[places[key]])) for key, part in self.factors.items()} for point in points]
 
 
+def find_key(text: str) -> str:
+    """The key that an override or a factor sets: `model.changes.ffn` of `+model/change@model.changes.ffn=glu`."""
+    group, _, package = text.partition("=")[0].lstrip("+~").partition("@")
+    return (package or group).replace("/", ".")
+
+
 def setting_overrides(setting: Setting) -> tuple[str, ...]:
     """The overrides that compose a setting."""
     return tuple(f"{key}={text}" for key, text in setting.items())

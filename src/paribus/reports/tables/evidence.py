@@ -176,8 +176,11 @@ def gather(design: Design, records: Sequence[Record]) -> Evidence:
         for run in find_foreign_text([run for _, seeds in sorted(runs.items()) for _, run in sorted(seeds.items())]):
             del runs[run.arm][run.seed]
             notes.append(f"{run.label} is left out: it was trained on a different text than the other runs.")
-    excluded = {} if design.universe is None else find_excluded(design, runs.get(design.baseline, {}))
-    runs = {arm: {seed: run for seed, run in of_arm.items() if seed not in excluded} for arm, of_arm in runs.items()}
+    excluded: dict[int, str] = {}
+    if design.universe is not None and design.scale != TRIAL:
+        excluded = find_excluded(runs.get(design.baseline, {}))
+        counting = runs.get(design.baseline, {}).keys() - excluded.keys()
+        runs = {arm: {seed: run for seed, run in of_arm.items() if seed in counting} for arm, of_arm in runs.items()}
     trained = [run for seeds in runs.values() for run in seeds.values() if run.done and run.pretrained]
     unjudged = {run.arm for run in trained if not run.own}
     judged = () if design.foreign or design.scale == TRIAL else design.arms
@@ -204,15 +207,15 @@ def gather(design: Design, records: Sequence[Record]) -> Evidence:
     return replace(evidence, notes=tuple(notes))
 
 
-def find_excluded(design: Design, baseline: Mapping[int, Record]) -> dict[int, str]:
-    """{number of a setting: why it does not count}: what the baseline's run there says alone, so that no arm's result
-    can choose the settings. One that is still to be run is not among them.
+def find_excluded(baseline: Mapping[int, Record]) -> dict[int, str]:
+    """{number of a setting: why it does not count} by what the baseline's runs, {number: run}, say alone, so that no
+    arm's result can choose the settings.
     """
     excluded = {}
     for seed, run in sorted(baseline.items()):
         if not run.done:
             excluded[seed] = f"the baseline's run {run.status}"
-        elif design.scale != TRIAL and run.pretrained:
+        elif run.pretrained:
             if not run.own:
                 excluded[seed] = "not recorded whether the baseline left the plateau of a trivial model"
             elif read_course(run.own).stuck:

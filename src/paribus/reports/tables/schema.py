@@ -291,7 +291,7 @@ class ClaimRow:
     @property
     def word(self) -> str:
         """The verdict with what qualifies it, such as "reproduced (1 of 6 columns)"."""
-        return qualify(self.verdict, self.measured, self.asked, self.below)
+        return qualify(self.verdict, self.measured, self.asked, self.below, self.words)
 
     @property
     def partial(self) -> bool:
@@ -304,9 +304,12 @@ class ClaimRow:
         return f"{self.says} ({OWNERS[self.whose or OURS]})" if self.says else self.text
 
 
-def qualify(verdict: str, measured: int, asked: int, below: Sequence[str]) -> str:
-    """The verdict with the columns that it rests on, and with those in which a linear model beats every arm."""
-    parts = [f"{measured} of {asked} columns"] if 0 < measured < asked else []
+def qualify(verdict: str, measured: int, asked: int, below: Sequence[str], words: Sequence[str] = ()) -> str:
+    """The verdict with its words over settings, with the columns that it rests on, and with those in which a linear
+    model beats every arm.
+    """
+    parts = [*words]
+    parts += [f"{measured} of {asked} columns"] if 0 < measured < asked else []
     if below and verdict != NOT_RUN:
         parts.append(f"every arm is below the bag of words on {', '.join(below)}")
     return f"{verdict} ({'; '.join(parts)})" if parts else verdict
