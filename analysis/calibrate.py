@@ -211,7 +211,7 @@ def _universes() -> list[Plan]:
     found = []
     for n in (8, 12, 24):
         found += [
-            Plan("settings: identical arms", better, n, arms=arms, settings="same", noise=4.0, simulations=4000),
+            Plan("settings: identical arms", better, n, arms=arms, settings="same", noise=4.0),
             Plan("settings: effects that vary", better, n, arms=arms, settings="normal", vary=alike, noise=2.0),
             Plan("settings: skewed effects", better, n, arms=arms, settings="skewed", vary=alike, noise=2.0),
             Plan("settings: an effect of one factor", better, n, arms=arms, settings="factor", vary=alike, noise=2.0),

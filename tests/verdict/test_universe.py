@@ -26,8 +26,11 @@ def test_a_prediction_interval_is_wider_than_that_of_the_mean_by_the_spread_of_o
     found = predict(EFFECTS)
     assert found is not None
     n, mean, sd = len(EFFECTS), math.fsum(EFFECTS) / len(EFFECTS), stats.tstd(EFFECTS)
-    half = stats.t.isf(0.025, n - 1) * sd * math.sqrt(1 + 1 / n)
+    half = stats.t.isf(0.8 * 0.025, n - 1) * sd * math.sqrt(1 + 1 / n)
     assert (found.low, found.high, found.level) == pytest.approx((mean - half, mean + half, 0.95))
+    wide = predict([0.0] * 30 + [1.0])
+    assert wide is not None
+    assert wide.high == 1.0, "what was seen may be seen again"
     assert predict(EFFECTS[:1]) is None
     assert predict([0.2] * 4) is None
 
