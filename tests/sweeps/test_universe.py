@@ -9,16 +9,20 @@ from typing import Any
 
 import pytest
 import yaml
+from quick_sweeps import Commands, plan
 
 from paribus.core.errors import UserError
+from paribus.reports.tables.build import make_table
+from paribus.runs.manifest import read_manifest, write_manifest
 from paribus.sweeps.control import audit
 from paribus.sweeps.expand import expand
-from paribus.sweeps.request import parse
+from paribus.sweeps.request import Request, parse
 from paribus.sweeps.run import run_sweep
 from paribus.sweeps.search.space import dimension
 from paribus.sweeps.sweep import jobs
 from paribus.sweeps.sweep_file import load, names
 from paribus.sweeps.universe import TWIN, Universe
+from paribus.sweeps.until import run_until_decided
 
 UNIVERSES = [name for name in names() if load(name).universes]
 FACTORS: dict[str, Any] = {
@@ -145,6 +149,51 @@ def test_a_setting_that_cannot_be_is_refused_before_anything_is_trained(write: C
     request = parse("run", [write({"factors": {"model.hidden": [128, 129]}}), "scale=test"])
     with pytest.raises(UserError, match=r"dynamic/seed\d: .*(129|heads)"):
         run_sweep(request)
+
+
+def test_runs_follow_the_frozen_settings(
+    write: Callable[..., str], arguments: list[str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Every setting runs once, and is found again; a sample that is drawn otherwise is refused."""
+    given = [text for text in arguments if not text.startswith(("scale=", "paths.runs=", "trainer."))]
+    places = [f"runs={tmp_path / 'runs'}", f"results={tmp_path / 'results'}", "profile.threads=null", "slots=2"]
+    request = parse("run", [write(), "scale=smoke", *given, *places])
+    losses = {f"{arm}/seed{seed}": 4.0 for arm in ("dynamic", "static", "twin") for seed in range(4)}
+    commands = Commands(request, tmp_path / "made", {**losses, "dynamic/seed1": 5.9, "static/seed2": 5.9})
+    assert run_sweep(request, plan=plan, command=commands) == 0
+    assert len(commands.called) == len(set(commands.called)) == 12
+    said = capfd.readouterr().err
+    assert "on the plateau of a trivial model: dynamic (1 of 4). These settings do not count, for any arm." in said
+    manifest = read_manifest(request.runs, "mine", "smoke")
+    assert manifest is not None
+    assert manifest.settings == {str(number): setting for number, setting in enumerate(draw(4))}
+    assert run_sweep(request, plan=plan, command=commands) == 0
+    assert len(commands.called) == 12, "the second time nothing is left"
+    table = make_table(request.sweep, "smoke", None, [request.runs])
+    assert table.universe is not None
+    assert [row.number for row in table.universe.excluded] == [1]
+    assert {arm.name: arm.n for arm in table.arms} == {"dynamic": 3, "static": 3, "twin": 3}
+    other = {**manifest.settings, "2": {**manifest.settings["2"], "model.layers": "9"}}
+    write_manifest(request.runs, "mine", "smoke", manifest._replace(settings=other))
+    with pytest.raises(UserError, match=r"setting 2 of mine was drawn as .* and is now"):
+        run_sweep(request, plan=plan, command=commands)
+
+
+@pytest.mark.parametrize("most", [3, 4])
+def test_settings_are_added_after_all_of_the_first(write: Callable[..., str], most: int) -> None:
+    request = parse("run", [write(), "scale=smoke", "--until-decided", f"max_seeds={most}"])
+    ran: list[tuple[int, ...] | None] = []
+
+    def run(asked: Request) -> int:
+        ran.append(asked.seeds)
+        return 1
+
+    if most < 4:
+        with pytest.raises(UserError, match="the universe has 4 settings"):
+            run_until_decided(request, most, run, lambda asked: [])
+        return
+    run_until_decided(request, most, run, lambda asked: [])
+    assert ran == [(0, 1, 2, 3)]
 
 
 @pytest.mark.parametrize("scale", ["test", "smoke", "cpu", "gpu", "paper"])
