@@ -322,9 +322,10 @@ def simulate(plan: Plan, random: Any, seeds: int) -> list[Record]:
     ]
 
 
+WIDTHS = ("128", "192", "256")  # of models: settings of wider ones are noisier
 FACTORS = {
     FACTOR: "tag(log, interval(1e-3, 1e-2))", "trainer.max_tokens": "int(tag(log, interval(1e6, 8e6)))",
-    "model.hidden": [128, 192, 256], "model.layers": [2, 4, 6], "masking.rate": "interval(0.15, 0.4)",
+    "model.hidden": list(WIDTHS), "model.layers": [2, 4, 6], "masking.rate": "interval(0.15, 0.4)",
     "corpus": ["docstrings", "prose", "news"],
 }  # fmt: skip
 SPACE = {key: dimension(key, values) for key, values in FACTORS.items()}
@@ -333,12 +334,12 @@ SPACE = {key: dimension(key, values) for key, values in FACTORS.items()}
 def simulate_settings(plan: Plan, random: Any) -> tuple[Design, list[Record], dict[str, float]]:
     """(a design, its records, {arm: minus the baseline in one further setting}).
 
-    A setting's luck is shared by its arms. Its noise depends on the width of the model.
+    A setting's luck is shared by its arms.
     """
     n = plan.seeds
     universe = Universe(n, int(random.integers(2**31)), SPACE, FACTORS, {})
     points = [*universe.draw(), {key: part.at(random.random()) for key, part in SPACE.items()}]
-    width = np.array([SPACE["model.hidden"].values.index(point["model.hidden"]) - 1.0 for point in points])
+    width = np.array([WIDTHS.index(point["model.hidden"]) - 1.0 for point in points])
     noise_S = plan.noise ** (width / 2.0)
     scores: dict[str, Any] = {}
     luck_S = plan.luck * random.standard_normal(n + 1)
@@ -467,9 +468,7 @@ def _is_blind(plan: Plan, contrast: ContrastRow) -> bool:
 def find_share(plan: Plan, arm: str, random: Any, draws: int = 10_000) -> float:
     """In which share of all settings the effect of an arm, one run of each, lies beyond the margin."""
     points = [{key: part.at(random.random()) for key, part in SPACE.items()} for _ in range(draws)]
-    noise_S = plan.noise ** (
-        (np.array([SPACE["model.hidden"].values.index(p["model.hidden"]) for p in points]) - 1.0) / 2.0
-    )
+    noise_S = plan.noise ** ((np.array([WIDTHS.index(p["model.hidden"]) for p in points]) - 1.0) / 2.0)
     effect_S = plan.effects.get(arm, 0.0) + plan.vary.get(arm, 0.0) * vary_effects(plan.settings, points, random)
     return float(np.mean(effect_S + noise_S * random.standard_normal(draws) > plan.margin))
 
