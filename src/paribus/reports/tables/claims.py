@@ -189,9 +189,8 @@ def _make_contrasts(
         unjudged = [name for name in (arm, versus) if name in evidence.unjudged]
         stuck = {name: [course.stuck for course in evidence.courses(name, seeds)] for name in (arm, versus)}
         bar = find_bar(design, evidence, column, (arm, versus), seeds)
-        if (
-            not find_metric(column).cost and design.universe is None
-        ):  # whose baseline alone is asked, setting by setting
+        by_runs = design.universe is None  # else the baseline alone is asked, and its settings are left out
+        if by_runs and not find_metric(column).cost:
             bar = bar or find_unjudged(unjudged) or find_stuck(stuck)
         absent = [f"{name}: {design.absent[name]}" for name in (arm, versus) if name in design.absent]
         absent += [f"{name}: measured over other targets" for name in (arm, versus) if evidence.is_apart(name, column)]
