@@ -14,6 +14,8 @@ the false verdicts are counted in the claims that it returns. An entry of the fi
     them, on which no verdict rests;
     power and formula (planted effects alone): decided / intervals, beside the noncentral t;
     mean_seeds (seeds added until decided, or by hand, alone): seeds used per sweep;
+    prediction (settings of a universe alone): covered / intervals: of the 95 % prediction intervals over the effect
+    in one further setting; words: how many tables said each of them of a claim;
     runs, shared, spread, luck (runs of another framework alone): {arm: its runs}, how many seeds all arms share,
     {arm: its noise, as a multiple of the others'}, and what the arms of one seed share, in standard deviations of one
     arm.
@@ -21,7 +23,9 @@ the false verdicts are counted in the claims that it returns. An entry of the fi
 A verdict is false if the truth is another: `>` reproduced if the arm is not better, contradicted if it is not worse,
 equivalent if the true difference is the margin or more; `>=` and `~` likewise at their margins. It is also false if the
 column could not have shown the difference: apart though the better arm is not truly above the model from scratch, alike
-though no arm (for `>=`, the arm compared with) truly gains more than the margin over it.
+though no arm (for `>=`, the arm compared with) truly gains more than the margin over it. Of settings: `nearly
+everywhere` is false if the effect lies beyond the margin in less than nine of ten, and `depends on` if it names a
+factor on which the effect does not depend.
 """
 
 from __future__ import annotations
@@ -32,6 +36,7 @@ import math
 import os
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
@@ -45,21 +50,28 @@ from paribus.core.console import progress, say
 from paribus.core.files import write_json
 from paribus.reports.tables.claims import Verdicts, judge_claims
 from paribus.reports.tables.design import Design
-from paribus.reports.tables.schema import ContrastRow
+from paribus.reports.tables.schema import ClaimRow, ContrastRow
+from paribus.reports.tables.universe import judge_settings
 from paribus.runs.record import Record, TaskRun
+from paribus.sweeps.search.space import dimension
 from paribus.sweeps.sweep import SCRATCH, UNMATCHED
+from paribus.sweeps.universe import TWIN, Universe
 from paribus.verdict.metrics import Metric, declare, lower_is_better
 from paribus.verdict.power import power
 from paribus.verdict.resampling import bca
 from paribus.verdict.rules import CONTRADICTED, EQUIVALENT, REPRODUCED, Route, find_word
 from paribus.verdict.sequential import FIRST, Looks
 from paribus.verdict.statistics import ALPHA, LEVEL, summarize
+from paribus.verdict.universe import EVERYWHERE
 
 OUT = Path(__file__).parent / "results" / "calibration.json"
 SD = 0.01  # of one arm's score over pre-training seeds: a point
 GAP = SD * math.sqrt(2.0)  # standard deviation of a paired difference of two such arms
 PLANTED = "planted effect"
 READ = "identical arms, seeds added to a table that was read, until decided"
+STRONG, RARE = "settings: strongly skewed effects", "settings: an effect in one setting of seven"
+NEARLY = 0.9  # of all settings: what `nearly everywhere` says at least
+FACTOR = "optimizer.lr"  # the factor that moves the effects of `settings="factor"`
 BASE, ARMS = "base", ("base", "a", "b", "c")
 BOOTSTRAPPED = 400  # sweeps whose differences are bootstrapped too
 
@@ -81,6 +93,10 @@ class Plan:
         collapse: the chance that a run ends where the model from scratch is.
         loss: whether the only column is a held-out loss.
         runs: {arm: its runs}, if they are of another framework; the first `shared` have the same seeds in all arms.
+        settings: how the effects of the arms in `vary` vary over the settings of a universe (see `vary_effects`), which
+            then take the place of seeds; empty for seeds.
+        vary: {arm: the standard deviation of its effect over settings}, in standard deviations of a paired difference.
+        noise: of the noisiest setting, as a multiple of the quietest.
     """
 
     name: str
@@ -103,6 +119,9 @@ class Plan:
     loss: bool = False
     runs: Mapping[str, int] = field(default_factory=dict)
     shared: int = 0
+    settings: str = ""
+    vary: Mapping[str, float] = field(default_factory=dict)
+    noise: float = 1.0
 
     @property
     def scale(self) -> str:
@@ -124,7 +143,7 @@ class Plan:
     def columns(self) -> tuple[str, ...]:
         return ("mlm_loss",) if self.loss else tuple(f"task{at}/accuracy" for at in range(self.tasks))
 
-    def design(self, seeds: int, looks: Looks | None = None) -> Design:
+    def design(self, seeds: int, looks: Looks | None = None, universe: Universe | None = None) -> Design:
         points = f"{100 * self.margin * GAP:.10f}"
         return Design(
             study="calibration",
@@ -136,6 +155,7 @@ class Plan:
             seeds=tuple(range(seeds)),
             looks=looks,
             matched=UNMATCHED if self.runs else "tokens",
+            universe=universe,
         )
 
 
@@ -179,7 +199,34 @@ def plans() -> list[Plan]:
         Plan("identical arms, seeds added until the one claim is decided", (f"a > {BASE}",), FIRST, arms=(BASE, "a"),
              tails=tails, most=8, simulations=count) for tails, count in (("normal", 10_000), ("t3", 2000))
     ]  # fmt: skip
-    return [*found, *_corners(), *_foreign()]
+    return [*found, *_corners(), *_foreign(), *_universes()]
+
+
+def _universes() -> list[Plan]:
+    """Arms in the settings of a universe: two claims, a twin of the baseline, six factors."""
+    arms, better = (BASE, "a", "b", TWIN), (f"a > {BASE}", f"b > {BASE}")
+    margins = tuple(f"{claim}, margin {{m}} points" for claim in better)
+    alike, half = {"a": 1.0, "b": 1.0}, {"a": 0.5, "b": 0.5}
+    edge = dict.fromkeys("ab", 1.2816 * math.sqrt(2.0))  # beyond zero in nine of ten settings
+    found = []
+    for n in (8, 12, 24):
+        found += [
+            Plan("settings: identical arms", better, n, arms=arms, settings="same", noise=4.0),
+            Plan("settings: effects that vary", better, n, arms=arms, settings="normal", vary=alike, noise=2.0),
+            Plan("settings: skewed effects", better, n, arms=arms, settings="skewed", vary=alike, noise=2.0),
+            Plan("settings: an effect of one factor", better, n, arms=arms, settings="factor", vary=alike, noise=2.0),
+            Plan("settings: an effect in nine of ten", better, n, arms=arms, settings="normal", vary=alike,
+                 effects=edge),
+            Plan("settings: margins", margins, n, arms=arms, settings="normal", vary=half, margin=0.8,
+                 effects={"a": 0.8, "b": -0.8}),
+        ]  # fmt: skip
+    return [
+        *found,
+        Plan(STRONG, better, 12, arms=arms, settings="skewed", vary={"a": 2.0, "b": 2.0}),
+        Plan(RARE, better, 12, arms=arms, settings="rare", vary={"a": 2.0, "b": 2.0}),
+        Plan("settings: a planted effect", better, 12, arms=arms, settings="factor", vary={"a": 0.5, "b": 2.0},
+             effects={"a": 2.0}),
+    ]  # fmt: skip
 
 
 def _corners() -> list[Plan]:
@@ -273,6 +320,54 @@ def simulate(plan: Plan, random: Any, seeds: int) -> list[Record]:
         for at, arm in enumerate(plan.arms)
         for seed in range(plan.runs[arm])
     ]
+
+
+WIDTHS = ("128", "192", "256")  # of models: settings of wider ones are noisier
+FACTORS = {
+    FACTOR: "tag(log, interval(1e-3, 1e-2))", "trainer.max_tokens": "int(tag(log, interval(1e6, 8e6)))",
+    "model.hidden": list(WIDTHS), "model.layers": [2, 4, 6], "masking.rate": "interval(0.15, 0.4)",
+    "corpus": ["docstrings", "prose", "news"],
+}  # fmt: skip
+SPACE = {key: dimension(key, values) for key, values in FACTORS.items()}
+
+
+def simulate_settings(plan: Plan, random: Any) -> tuple[Design, list[Record], dict[str, float]]:
+    """(a design, its records, {arm: minus the baseline in one further setting}).
+
+    A setting's luck is shared by its arms.
+    """
+    n = plan.seeds
+    universe = Universe(n, int(random.integers(2**31)), SPACE, FACTORS, {})
+    points = [*universe.draw(), {key: part.at(random.random()) for key, part in SPACE.items()}]
+    width = np.array([WIDTHS.index(point["model.hidden"]) - 1.0 for point in points])
+    noise_S = plan.noise ** (width / 2.0)
+    scores: dict[str, Any] = {}
+    luck_S = plan.luck * random.standard_normal(n + 1)
+    for arm in plan.arms:
+        effect_S = plan.effects.get(arm, 0.0) + plan.vary.get(arm, 0.0) * vary_effects(plan.settings, points, random)
+        own_S = noise_S * random.standard_normal(n + 1)
+        scores[arm] = 0.6 + SD * (math.sqrt(2.0) * effect_S + luck_S + own_S)
+    scores[SCRATCH] = 0.6 + SD * (luck_S - plan.scratch + random.standard_normal(n + 1))
+    records = [_record(plan, arm, at, np.array([[of_arm[at]]])) for arm, of_arm in scores.items() for at in range(n)]
+    further = {arm: float(scores[arm][n] - scores[BASE][n]) for arm in plan.arms}
+    return plan.design(n, universe=universe), records, further
+
+
+def vary_effects(kind: str, points: Sequence[Mapping[str, str]], random: Any) -> Any:
+    """Effects in settings, of mean zero and unit variance: normal, skewed (exponential), rare (0 but in one of seven),
+    or moved by one factor alone; all 0 if they are the same.
+    """
+    n = len(points)
+    if kind == "normal":
+        return random.standard_normal(n)
+    if kind == "skewed":
+        return random.exponential(size=n) - 1.0
+    if kind == "rare":
+        share = 1.0 / 7.0
+        return ((random.random(n) < share) - share) / math.sqrt(share * (1.0 - share))
+    if kind == "factor":
+        return math.sqrt(12.0) * (np.array([math.log10(float(point[FACTOR])) for point in points]) + 2.5)
+    return np.zeros(n)
 
 
 def _noise(plan: Plan, random: Any, shape: tuple[int, ...]) -> Any:
@@ -370,8 +465,58 @@ def _is_blind(plan: Plan, contrast: ContrastRow) -> bool:
     return (second if relation == ">=" else max(first, second)) <= contrast.margin + near
 
 
+def find_share(plan: Plan, arm: str, random: Any, draws: int = 10_000) -> float:
+    """In which share of all settings the effect of an arm, one run of each, lies beyond the margin."""
+    points = [{key: part.at(random.random()) for key, part in SPACE.items()} for _ in range(draws)]
+    noise_S = plan.noise ** ((np.array([WIDTHS.index(p["model.hidden"]) for p in points]) - 1.0) / 2.0)
+    effect_S = plan.effects.get(arm, 0.0) + plan.vary.get(arm, 0.0) * vary_effects(plan.settings, points, random)
+    return float(np.mean(effect_S + noise_S * random.standard_normal(draws) > plan.margin))
+
+
+def is_false_in_settings(plan: Plan, share: float, claim: ClaimRow) -> bool:
+    """Whether the words of a claim over settings say what is not so. `share`: of all settings, where the effect lies
+    beyond the margin.
+    """
+    true = {FACTOR} if plan.settings == "factor" and plan.vary.get(claim.contrasts[0].arm) else set()
+    named = {factor for word in claim.words if word.startswith("depends on ") for factor in word[11:].split(", ")}
+    return bool(named - true) or (any(EVERYWHERE in word for word in claim.words) and share < NEARLY - 0.005)
+
+
+def measure_settings(plan: Plan, simulations: int, random: Any) -> dict[str, Any]:
+    """One entry of the file, of a plan with settings."""
+    wrong = covered = intervals = predicted = 0
+    words = Counter[str]()
+    shares = {arm: find_share(plan, arm, random) for arm in plan.arms if arm not in (BASE, TWIN)}
+    for _ in range(simulations):
+        design, records, further = simulate_settings(plan, random)
+        claims, universe = judge_settings(_judge(design, records))
+        said = [(claim, row) for claim in claims for row in universe.claims[claim.text]]
+        wrong += any(
+            any(false(plan, contrast) for contrast in claim.contrasts)
+            or is_false_in_settings(plan, shares[row.arm], claim)
+            for claim, row in said
+        )
+        for claim, row in said:
+            assert row.ci_low is not None
+            assert row.ci_high is not None
+            assert row.prediction is not None
+            covered += row.ci_low <= plan.truth(row.arm, BASE) <= row.ci_high
+            predicted += row.prediction[0] <= further[row.arm] <= row.prediction[1]
+            words.update(f"{row.arm} {word}" for word in claim.words)
+        intervals += len(said)
+    return {
+        "design": plan.name, "seeds": plan.seeds, "tasks": 1, "nested": 1, "tails": plan.tails,
+        "simulations": simulations, "tables": simulations, "false_verdicts": wrong, "intervals": intervals,
+        "covered": covered, "coverage": round(covered / intervals, 4), "nominal": LEVEL,
+        "prediction": {"covered": predicted, "intervals": intervals, "coverage": round(predicted / intervals, 4)},
+        "words": dict(sorted(words.items())),
+    }  # fmt: skip
+
+
 def measure(plan: Plan, simulations: int, random: Any) -> dict[str, Any]:
     """One entry of the file."""
+    if plan.settings:
+        return measure_settings(plan, simulations, random)
     wrong = covered = intervals = decided = seeds = 0
     bootstrap, lent = [0, 0], [0, 0]
     for at in range(simulations):

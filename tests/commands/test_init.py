@@ -90,6 +90,25 @@ def test_the_files_that_it_writes_are_a_fair_sweep_and_a_task(
     assert Path("sweeps/books_trec.yaml").read_text() == before
 
 
+def test_it_proposes_settings_around_the_recipe(here: Path, quick: None, capsys: pytest.CaptureFixture[str]) -> None:
+    given = ["--text", "books", "--task", "trec", *COMPARE, "--universe", "scale=smoke", "tokenizer.vocab_size=150"]
+    assert main(["init", *given]) == 0
+    sweep, recipe = load("books_trec"), compose(["scale=smoke", "task=none"])
+    universe = sweep.universe_at("smoke")
+    assert universe is not None
+    assert (universe.count, universe.known) == (12, {"dropped": "worse"})
+    assert "masking.rate" not in universe.factors, "it is compared"
+    assert "tokenizer.vocab_size" not in universe.factors, "the user has set it"
+    assert recipe.model.hidden in universe.texts["model.hidden"]
+    assert all(width % recipe.model.heads == 0 for width in universe.texts["model.hidden"])
+    low, high = (universe.factors["optimizer.lr"].at(share) for share in (0.0, 1.0))
+    assert (float(low), float(high)) == (recipe.optimizer.lr / 2, recipe.optimizer.lr * 2)
+    assert set(sweep.arms) == {"rate_0.15", "rate_0.4", "dropped", "twin"}
+    expanded = expand(parse("run", ["books_trec"]))
+    assert len(expanded.jobs) == 12 * 5, "with the model from scratch"
+    assert "12 settings see" in capsys.readouterr().out
+
+
 def test_it_asks_on_a_terminal(here: Path, quick: None, monkeypatch: pytest.MonkeyPatch) -> None:
     answers, asked = iter(["books", "trec", "2"]), []
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)

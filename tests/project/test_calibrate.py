@@ -133,7 +133,8 @@ def test_the_kept_calibration_is_of_these_plans_and_within_its_bounds() -> None:
         # A table of five seeds that is read at the full rate before seeds are added is a chance to err of its own.
         # Satterthwaite's degrees of freedom are an approximation: too many if the arm with few runs has the spread.
         bound = 0.07 if entry["design"] == calibrate.READ or "runs" in entry else 0.05 + slack
-        assert entry["false_verdicts"] / entry["tables"] <= bound, entry["design"]
+        if entry["design"] not in (calibrate.STRONG, calibrate.RARE):  # what few settings cannot see
+            assert entry["false_verdicts"] / entry["tables"] <= bound, entry["design"]
         assert entry["covered"] / entry["intervals"] == pytest.approx(entry["coverage"], abs=1e-4)
         if entry["tails"] == "normal" and entry["seeds"] in (5, 10):
             # runs that collapse are not normal, and a look's interval is wider than 95%: neither may be too narrow
@@ -141,3 +142,50 @@ def test_the_kept_calibration_is_of_these_plans_and_within_its_bounds() -> None:
             assert 0.935 <= entry["coverage"] <= (1.0 if wide else 0.965), entry["design"]
         if "power" in entry:
             assert entry["power"] == pytest.approx(entry["formula"], abs=0.04)
+
+
+def test_what_a_universe_says_of_a_new_setting_is_as_sure_as_it_says() -> None:
+    """In every design but that of the strong factor, whose effects are bounded: there the interval is too wide."""
+    entries = [entry for entry in KEPT if "prediction" in entry]
+    assert {entry["seeds"] for entry in entries} == {8, 12, 24}
+    covered = [entry["prediction"]["coverage"] for entry in entries]
+    assert min(covered) >= 0.93
+    assert max(covered) <= 0.98
+    said = " ".join((ANALYSIS.parent / "docs/universe.md").read_text().split())
+    assert f"cover {100 * min(covered):.0f} to {100 * max(covered):.0f}%" in said
+    usual = [e for e in entries if e["design"] not in (calibrate.STRONG, calibrate.RARE)]
+    assert f"at most {max(e['false_verdicts'] / e['tables'] for e in usual):.1%} of the tables" in said
+    for name in (calibrate.STRONG, calibrate.RARE):
+        (entry,) = (entry for entry in entries if entry["design"] == name)
+        assert f"{entry['false_verdicts'] / entry['tables']:.1%}" in said, name
+
+
+def test_a_simulated_universe_has_the_truth_it_says() -> None:
+    plan = next(plan for plan in calibrate.plans() if plan.name == "settings: a planted effect")
+    random = np.random.default_rng(2)
+    further = (
+        np.array([list(calibrate.simulate_settings(plan, random)[2].values()) for _ in range(600)]) / calibrate.GAP
+    )
+    base, a, b, twin = further.T
+    assert not base.any()
+    assert (a.mean(), b.mean(), twin.mean()) == pytest.approx((2.0, 0.0, 0.0), abs=0.3)
+    assert (a.var(), b.var(), twin.var()) == pytest.approx((1.25, 5.0, 1.0), rel=0.3)
+    entry = calibrate.measure(plan, 30, np.random.default_rng(1))
+    assert entry["words"]["a holds on average"] + entry["words"].get("a holds nearly everywhere", 0) >= 25
+    assert entry["words"]["b depends on optimizer.lr"] >= 10
+
+
+@pytest.mark.parametrize(
+    ("share", "words", "wrong"),
+    [
+        (0.95, ("holds nearly everywhere",), False),
+        (0.8, ("holds nearly everywhere",), True),
+        (0.8, ("holds on average",), False),
+        (0.8, ("depends on optimizer.lr",), False),
+        (0.8, ("depends on optimizer.lr, corpus",), True),
+    ],
+)
+def test_what_words_are_false(share: float, words: tuple[str, ...], wrong: bool) -> None:
+    plan = calibrate.Plan("x", (), 8, settings="factor", vary={"a": 1.0})
+    claim = SimpleNamespace(words=words, contrasts=[SimpleNamespace(arm="a")])
+    assert calibrate.is_false_in_settings(plan, share, claim) is wrong

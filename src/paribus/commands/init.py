@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 import click
 
-from paribus.core.arguments import Arguments, Option, Verb, names, text
+from paribus.core.arguments import Arguments, Flag, Option, Verb, names, text
 from paribus.core.console import say
 from paribus.core.errors import UserError, located
 from paribus.core.files import read_name
@@ -28,13 +28,14 @@ COLUMNS: Option[tuple[str, ...] | None] = Option(
     names,
     shown="guessed from their names",
 )
+UNIVERSE = Flag("--universe", "ask whether it holds in other settings: draw them around the recipe of the scale")
 SHOWN = 3  # examples
 Read = TypeVar("Read")
 
 
 @click.command(
     cls=Verb,
-    params=[TEXT, TASK, COMPARE, NAME, COLUMNS, SCALE, RUNS, CACHE],
+    params=[TEXT, TASK, COMPARE, NAME, COLUMNS, UNIVERSE, SCALE, RUNS, CACHE],
     overrides=True,
     example="paribus init --text my/books --task my/trec --compare masking.rate=0.15,0.4",
 )
@@ -59,6 +60,8 @@ def init(given: Arguments) -> int:
         print(report(request), say_power(request), sep="\n")
     for line in (*question.labeled.notes, *find_wrapped(question.text)):
         say(line)
+    if question.universe is None:
+        say(f"To ask whether it also holds in other settings, add {UNIVERSE.label} and name=NAME.")
     print(f"\nWritten: {files.sweep} and {files.task}. Look at them, then run\n\n  {request.command('run')}")
     return 0
 
@@ -78,7 +81,8 @@ def ask(given: Arguments) -> InitRequest:
     _, (key, values) = _answer(given, COMPARE, asked, lambda one: split_compared(usual.get(one, one)))
     name = given[NAME] or f"{name_of(texts)}_{name_task(task)}"
     compared = f"{key}={','.join(values)}"
-    return InitRequest(name, texts, name_task(task), labeled, compared, tuple(given.config()))
+    universe = given[SCALE] if given[UNIVERSE] else None
+    return InitRequest(name, texts, name_task(task), labeled, compared, tuple(given.config()), universe)
 
 
 def _answer(given: Arguments, option: Option[str | None], asked: str, read: Callable[[str], Read]) -> tuple[str, Read]:
@@ -110,10 +114,10 @@ def draw_baseline(request: Request) -> None:
     from paribus.training.streams import training_examples
 
     expanded = expand(request)
-    for arm in expanded.configs:
-        with located(f"arm {arm}"):
-            expanded.run(arm)
-    run = expanded.run(request.sweep.baseline)
+    for cell in expanded.configs:
+        with located(f"arm {cell}"):
+            expanded.run(cell)
+    run = expanded.run_of(next(job for job in expanded.jobs if job.arm == request.sweep.baseline))
     data = run.data()
     say(f"\n{SHOWN} examples of the arm {request.sweep.baseline}:")
     draw_examples(training_examples(run, data), data.tokenizer, SHOWN)

@@ -41,7 +41,8 @@ def next_step(table: Table, request: Request) -> str | None:
     asked = {arm for claim in waiting for row in claim.contrasts for arm in (row.arm, row.versus)}
     # stuck: arms of which a run neither left its plateau nor memorized its text
     losses = {arm.name: arm.own for arm in table.arms if arm.name in asked and arm.own is not None}
-    if stuck := [name for name, loss in losses.items() if loss.left + loss.memorized < loss.n]:
+    stuck = [name for name, loss in losses.items() if loss.left + loss.memorized < loss.n]
+    if stuck and table.universe is None:  # whose settings count or not by the baseline
         return _train_longer(request, records, stuck)
     rows = [row for claim in waiting if claim.open for row in claim.contrasts if row.verdict == UNDECIDED]
     known = [row.seeds_needed for row in rows if row.seeds_needed is not None]
@@ -51,13 +52,16 @@ def next_step(table: Table, request: Request) -> str | None:
     if seeds > MOST_LOOKS:
         return f"the open claims need more than {MOST_LOOKS} seeds: train longer, or ask for a larger margin"
     until = None if manifest is None else manifest.until
-    most = max(seeds, FIRST) if until is None else int(until["most"])
+    universe = request.sweep.universe_at(request.scale)
+    least = FIRST if universe is None else universe.count + 1
+    most = max(seeds, least) if until is None else int(until["most"])
     arms = asked | {SCRATCH}
     have = {arm: len({one.seed for one in records if one.arm == arm}) for arm in arms}
     more = sum(max(0, most - have[arm]) * _mean_seconds(records, arm) for arm in arms)
     about = duration(more / len(machine_slots(len(arms))))
     command = " ".join([request.command("run"), *request.overrides, UNTIL_DECIDED.label, f"{MAX_SEEDS.label}{most}"])
-    return f"{command}   # adds seeds while a claim is open, at most {most}: at most {about}"
+    unit = "seeds" if table.universe is None else "settings"
+    return f"{command}   # adds {unit} while a claim is open, at most {most}: at most {about}"
 
 
 def _train_longer(request: Request, records: Sequence[Record], stuck: Sequence[str]) -> str:

@@ -94,6 +94,9 @@ def audit_records(design: Design, stored: StudyRecords, roots: Sequence[Path]) -
 
 def _compare_configs(design: Design, done: Sequence[Record], roots: Sequence[Path]) -> tuple[list[str], list[str]]:
     """(how the stored configs differ from the baseline's, the differences that the sweep does not declare)."""
+    if design.universe is not None:  # arms differ as declared within a setting
+        first = min((record.seed for record in done if record.arm == design.baseline), default=0)
+        done = [record for record in done if record.seed == first]
     configs = {arm: config for arm in design.arms if (config := _read_arm_config(arm, done, roots)) is not None}
     base = configs.pop(design.baseline, None)
     if base is None:

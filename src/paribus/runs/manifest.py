@@ -13,12 +13,14 @@ from paribus.runs.archive import open_stores
 
 
 class Manifest(NamedTuple):
-    """Which runs make the sweep: `runs` {arm/seed<k>: signature}, `steps` {arm: planned optimizer steps}.
+    """Which runs make the sweep: `runs` {arm/seed<k>: signature}, `steps` {arm: planned optimizer steps}, or
+    {arm/seed<k>: them} in a sweep with a universe.
 
     `absent`: {arm: why no machine has run it}. `until`: if seeds are added until the claims are decided, {first, most:
     how many seeds at the first and the last look, seeds: those of the latest look, settled: arms that it gave none}.
-    `tuning`: the JSON of `sweeps.tuning.Tuning`, empty if no arm was tuned. `lock`: if the runs confirm a frozen sweep,
-    {hash, commit, generation} of its lock.
+    `tuning`: the JSON of `sweeps.tuning.Tuning`, empty if no arm was tuned. `settings`: those of a universe as they
+    were drawn, {number: {factor: the text of its value}}. `lock`: if the runs confirm a frozen sweep, {hash, commit,
+    generation, seeds} of its lock.
     """
 
     sweep_hash: str
@@ -28,6 +30,7 @@ class Manifest(NamedTuple):
     absent: Mapping[str, str] = {}
     until: dict[str, Any] | None = None
     tuning: Mapping[str, Any] = {}
+    settings: Mapping[str, Mapping[str, str]] = {}
     lock: Mapping[str, Any] = {}
 
     def holds(self, label: str, signature: str) -> bool:
@@ -82,11 +85,14 @@ def write_manifest(root: Path, study: str, scale: str, manifest: Manifest) -> Ma
             if tuning and old.tuning.get("spec") == tuning["spec"]:
                 tuning = {**tuning, "arms": {**old.tuning["arms"], **tuning["arms"]}}
             runs, steps = {**old.runs, **manifest.runs}, {**old.steps, **manifest.steps}
-            manifest = manifest._replace(runs=runs, steps=steps, until=manifest.until or old.until, tuning=tuning)
+            settings = {**old.settings, **manifest.settings}
+            manifest = manifest._replace(
+                runs=runs, steps=steps, until=manifest.until or old.until, tuning=tuning, settings=settings
+            )
         ran = manifest.arms()  # another machine may have run an absent arm
         manifest = manifest._replace(absent={arm: why for arm, why in manifest.absent.items() if arm not in ran})
         if manifest != old:
-            optional = ("absent", "until", "tuning", "lock")
+            optional = ("absent", "until", "tuning", "settings", "lock")
             given = {key: value for key, value in manifest._asdict().items() if value or key not in optional}
             write_sealed(root / study / f"{scale}.json", given)
     return manifest

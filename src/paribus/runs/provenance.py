@@ -74,7 +74,7 @@ def check_text(
     Args:
         root: of the run folders.
         identities: {arm/seed<k>: of the new run}.
-        corpora: {arm: the config of its text}.
+        corpora: {arm/seed<k>: the config of its text}.
 
     Raises:
         UserError: if the last command's runs are on another text. If only the content of the text has changed, a
@@ -82,15 +82,14 @@ def check_text(
     """
     manifest = read_manifest(root, study, scale)
     for label, signature in (manifest.runs if manifest else {}).items():
-        arm = label.rpartition("/seed")[0]
-        if label not in identities or arm not in corpora or signature == identities[label].signature:
+        if label not in identities or label not in corpora or signature == identities[label].signature:
             continue
         folder = identities[label].folder
         old_folder = folder.with_name(folder.name.replace(identities[label].signature, signature))
         old, _ = read_record(old_folder / RECORD)
         if old is None or old.text in (None, identities[label].data["text"]):
             continue
-        before, now = (RunFolder(old_folder).read_config() or {}).get("corpus") or {}, corpora[arm]
+        before, now = (RunFolder(old_folder).read_config() or {}).get("corpus") or {}, corpora[label]
         table, text = f"{study} at scale={scale}", name_text(now)
         if all(before.get(key) == now.get(key) for key in _PLACES):
             say(f"The text {text} has changed since the last run: the new runs replace the table of {table}.")

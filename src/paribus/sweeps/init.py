@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from paribus.core.config import compose, plain
 from paribus.core.config_names import choices, conf_dir, sweeps_dir
 from paribus.core.errors import UserError
 from paribus.core.files import write_text
@@ -30,6 +31,8 @@ USUAL = {  # what is often compared: the words for it
     "objective=mlm,mlm_nsp": "predict masked tokens, or next segments too",
     "tokenizer=wordpiece,bpe": "WordPiece or byte-level BPE",
 }
+DROPOUT = "model.dropout"  # at 0.5 worse in every short pre-training
+SETTINGS = 12  # of a universe that is proposed
 MARGIN = {"points": 1.0, "nats": 0.02}
 SAMPLE, LINES, WRAPPED = 1 << 16, 50, 90  # bytes, lines and characters by which hard-wrapped text is told
 _COMPARED = re.compile(r"([\w./]+)=([^,\s]+(?:,[^,\s]+)+)")
@@ -37,7 +40,7 @@ _COMPARED = re.compile(r"([\w./]+)=([^,\s]+(?:,[^,\s]+)+)")
 
 class InitRequest(NamedTuple):
     """text: a file, a folder or a glob. compared: `key=a,b`; the first value is the baseline. base: further overrides
-    of all arms.
+    of all arms. universe: a scale, whose recipe the settings of a universe lie around; None for seeds.
     """
 
     name: str
@@ -46,6 +49,7 @@ class InitRequest(NamedTuple):
     labeled: GuessedTable
     compared: str
     base: tuple[str, ...] = ()
+    universe: str | None = None
 
 
 class Files(NamedTuple):
@@ -116,9 +120,9 @@ def write_files(request: InitRequest) -> Iterator[Files]:
 
 def say_power(request: Request) -> str:
     """What effect the seeds of a sweep could see."""
-    n = len(request.sweep.seeds_at(request.scale))
+    n, unit = len(request.sweep.seeds_at(request.scale)), "settings" if request.sweep.universes else "seeds"
     seen = (
-        f"{count} seeds see {size:.1f} points"
+        f"{count} {unit} see {size:.1f} points"
         for count in dict.fromkeys((n, 5, 10))
         if (size := detectable(1.0 / math.sqrt(count), count - 1))
     )
@@ -172,6 +176,8 @@ def write_task(request: InitRequest) -> str:
 def write_sweep(request: InitRequest) -> str:
     """The sweep file."""
     key, values = split_compared(request.compared)
+    base = ["corpus=text", f"corpus.path={quote(request.text)}", f"task={request.task}", *request.base]
+    settings = None if request.universe is None else propose_universe(key, base, request.universe)
     arms = {}  # {`whole_word` or `rate_0.4`: its value}
     for value in values:
         plain = re.sub(r"[^\w.]+", "_", value).strip("_.")
@@ -183,7 +189,7 @@ def write_sweep(request: InitRequest) -> str:
     margins = ", ".join(
         f"margin {MARGIN[unit]:g} {unit}" for unit in ("points", "nats") if compares or unit == "points"
     )
-    base = ["corpus=text", f"corpus.path={quote(request.text)}", f"task={request.task}", *request.base]
+    more = f", {DROPOUT}" if settings else ""
     lines = [
         f"# {request.compared.replace(',', ' or ')}: which is better for {request.text} and {request.task}?",
         f"# paribus run {request.name}",
@@ -191,10 +197,15 @@ def write_sweep(request: InitRequest) -> str:
         f"family: {family}       # bert or t5; scale= chooses among its recipes",
         "base:               # settings of every arm",
         *(f"  - {_plain(text)}" for text in base),
-        f"varies: [{key}]   # what the arms may differ in; any other difference is an error",
+        f"varies: [{key}{more}]   # what the arms may differ in; any other difference is an error",
         "matched: tokens     # the budget that is equal in all arms: tokens, predictions, sequences, steps or flops",
         "arms:               # key=value lists; `paribus train --cfg job` prints the keys",
         *(f"  {name}: [{_plain(f'{key}={value}')}]" for name, value in arms.items()),
+        *(
+            [f"  dropped: [{_plain(f'{key}={values[0]}')}, {DROPOUT}=0.5]   # of known effect: worse"]
+            if settings
+            else []
+        ),
         f"baseline: {first}",
         f"columns: [{loss}, {score}]   # held-out loss and task; TASK/METRIC adds one",
         "claims:             # fixed before the first run; the margin is the smallest difference that matters to you",
@@ -205,8 +216,61 @@ def write_sweep(request: InitRequest) -> str:
             f"    says: {other} is better than {first}",
             "    whose: ours",
         ]
+    if settings:
+        return "\n".join([*lines, *settings]) + "\n"
     seeds = ", ".join(map(str, table_seeds(family, "cpu")))
     return "\n".join([*lines, f"# seeds: [{seeds}]   # of every arm; without this line, those of the scale"]) + "\n"
+
+
+def propose_universe(key: str, base: Sequence[str], scale: str) -> list[str]:
+    """The lines of a universe around the recipe of a scale: what another user of the text may have otherwise, within a
+    factor of two. What is compared, and what the user has set, is no factor.
+
+    Raises UserError for a scale without a recipe, and if the dropout is compared, which the arm of known effect sets.
+    """
+    config = plain(compose([*base, f"scale={scale}", "task=none"]))  # the task's file is yet to be written
+    taken = [key, *(text.partition("=")[0].lstrip("+~") for text in base)]
+    if any(_overlap(one, DROPOUT) for one in taken):
+        raise UserError(f"--universe needs {DROPOUT} for its arm of known effect", f"leave out {DROPOUT}")
+    model, trainer = config["model"], config["trainer"]
+    factors: dict[str, str] = {}
+    if model.get("layers"):
+        factors["model.layers"] = _list_around(model["layers"], 1)
+    if model.get("heads"):
+        factors["model.hidden"] = _list_around(model["hidden"], 2 * model["heads"])
+    factors["input.length"] = f"[{config['input']['length'] // 2}, {config['input']['length']}]"
+    if size := config["tokenizer"].get("vocab_size"):
+        factors["tokenizer.vocab_size"] = f"[{size // 2}, {size}]"
+    if "rate" in config["masking"]:
+        rate = config["masking"]["rate"]
+        factors["masking.rate"] = f"interval({rate:g}, {min(2 * rate, 0.5):g})"
+    factors["optimizer.lr"] = (
+        f"tag(log, interval({config['optimizer']['lr'] / 2:g}, {config['optimizer']['lr'] * 2:g}))"
+    )
+    for budget in ("max_epochs", "max_tokens", "max_steps"):
+        if value := trainer.get(budget):
+            factors[f"trainer.{budget}"] = f"int(tag(log, interval({int(value)}, {2 * int(value)})))"
+            break
+    free = {factor: values for factor, values in factors.items() if not any(_overlap(one, factor) for one in taken)}
+    return [
+        f"universe:           # settings take the place of seeds: within a factor of two of scale={scale}'s recipe",
+        f"  settings: {SETTINGS}      # drawn once; every setting trains every arm once",
+        "  factors:          # add what you may have otherwise, such as corpus.path: [my/books, my/letters]",
+        *(f"    {factor}: {values}" for factor, values in free.items()),
+        "  known: {dropped: worse}",
+    ]
+
+
+def _list_around(value: int, step: int) -> str:
+    """Half of a value, the value and half more, as multiples of a step."""
+    values = (max(step, share * value // 2 // step * step) for share in (1, 2, 3))
+    return f"[{', '.join(map(str, dict.fromkeys(values)))}]"
+
+
+def _overlap(one: str, other: str) -> bool:
+    """Whether one key holds the other, or is it."""
+    first, second = (f"{text.replace('/', '.')}." for text in (one, other))
+    return first.startswith(second) or second.startswith(first)
 
 
 def _plain(text: str) -> str:

@@ -297,8 +297,8 @@ def _choose_seeds(request: Request, used: Collection[int], held: Collection[str 
             raise UserError(f"seed {spent[0]} has a record in {sweep.study}", "give others, or leave seeds= out")
         return list(request.seeds)
     count = request.most or len(sweep.seeds_at(scale))
-    declared = sweep.seeds_at(scale)
-    unused = (seed for seed in itertools.count(max(declared) + 1) if seed not in used)
+    first = 0 if sweep.universe_at(scale) is not None else max(sweep.seeds_at(scale)) + 1  # settings begin at 0
+    unused = (seed for seed in itertools.count(first) if seed not in used)
     while True:
         seeds = list(itertools.islice(unused, count))
         if request.tuned is not None or not {*_fix(request, seeds, None)[1].values()} & {*held}:

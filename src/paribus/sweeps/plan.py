@@ -18,7 +18,7 @@ from paribus.core.config import plain
 from paribus.core.console import bar, duration, say
 from paribus.core.errors import UserError
 from paribus.core.files import temporary_folder
-from paribus.sweeps.expand import Expanded, Plan, expand, plan_budgets
+from paribus.sweeps.expand import Expanded, Plan, expand, find_arm, plan_budgets
 from paribus.sweeps.launchers.base import Ended, Events, Work, failure_reason
 from paribus.sweeps.launchers.local import Slot, Slots, machine_slots
 from paribus.sweeps.request import Request
@@ -41,6 +41,10 @@ def report(request: Request) -> str:
     UserError as `run_sweep` does.
     """
     expanded = expand(request)
+    if request.sweep.universes:
+        from paribus.sweeps.universe_plan import report_universe  # which measures as this module does
+
+        return report_universe(expanded)
     slots = machine_slots(len(expanded.jobs), request.slots)
     prices = price(expanded, slots)
     lines = [write_costs(request, prices.of(), len(slots), prices.loading), *price_claims(prices, len(slots))]
@@ -128,10 +132,10 @@ def price(
     say(f"measuring {arms}, {beside}threads per run: {threads}")
     if measure:
         return Prices(expanded, budgets, {arm: measure(config) for arm, config in configs.items()})
-    return Prices(expanded, budgets, *_measure_arms(configs, slots[: len(configs)]))
+    return Prices(expanded, budgets, *measure_arms(configs, slots[: len(configs)]))
 
 
-def _measure_arms(
+def measure_arms(
     configs: Mapping[str, DictConfig], slots: Sequence[Slot]
 ) -> tuple[dict[str, Mapping[str, Any]], float]:
     """The time of each arm while others train in the other slots, as in the sweep: they share caches and memory. And
@@ -278,14 +282,14 @@ class PlateauForecast(NamedTuple):
 
 
 def forecast_plateau(expanded: Expanded, budgets: Mapping[str, Mapping[str, Any]]) -> PlateauForecast | None:
-    """Of arms with these planned budgets, {arm: budget}; None if nothing speaks against their runs."""
+    """Of arms with these planned budgets, {arm or cell: budget}; None if nothing speaks against their runs."""
     if expanded.request.scale == TRIAL:
         return None
     outlooks = {}
     for arm, budget in budgets.items():
         config = expanded.configs[arm]
         tokens = float(budget["tokens"]) / max(1, int(config.get("members", 1)))  # that one member reads, in all stages
-        if arm != SCRATCH and (outlook := foresee(plain(config), tokens)) is not None:
+        if find_arm(arm) != SCRATCH and (outlook := foresee(plain(config), tokens)) is not None:
             outlooks[arm] = outlook
     if not outlooks:
         return None

@@ -20,7 +20,7 @@ from paribus.runs.identity import Identity
 from paribus.runs.manifest import Manifest, find_manifest, read_manifest, write_manifest
 from paribus.runs.provenance import check_text
 from paribus.runs.record import Record
-from paribus.sweeps.expand import Expanded, Plan, expand, plan_budgets
+from paribus.sweeps.expand import Expanded, Plan, expand, find_arm, plan_budgets
 from paribus.sweeps.launchers.base import Demand, Ended, Events, Launcher, Work, failure_reason
 from paribus.sweeps.launchers.base import train as train_here
 from paribus.sweeps.plan import command_with, forecast_plateau
@@ -29,6 +29,7 @@ from paribus.sweeps.status import SweepStatus, absent_lines, choose_values, show
 from paribus.sweeps.sweep import SCRATCH, TRIAL, Job
 from paribus.sweeps.tune_arms import apply_tuning, check_tuning, tune_arms
 from paribus.sweeps.tuning import Tuning
+from paribus.sweeps.universe_plan import foresee_settings
 from paribus.verdict.controls import Course, describe_left, find_stuck, read_course
 from paribus.verdict.metrics import write_value
 
@@ -88,7 +89,11 @@ def run_sweep(
     shares = {arm: [one.share for one in of_arm if one.share is not None] for arm, of_arm in runs.courses.items()}
     if left := describe_left(shares):
         say(f"{left}.")
-    if stuck := find_stuck({arm: [one.stuck for one in of_arm] for arm, of_arm in runs.courses.items()}):
+    asked = {request.sweep.baseline} if request.sweep.universes else runs.courses.keys()
+    stuck = find_stuck({arm: [one.stuck for one in runs.courses[arm]] for arm in runs.courses if arm in asked})
+    if stuck and request.sweep.universes:
+        say(f"{stuck}. These settings do not count, for any arm.")
+    elif stuck:
         say(f"{stuck}. These arms decide nothing until they are trained longer; `paribus table` says how long.")
     return status
 
@@ -101,7 +106,7 @@ def train_command(job: Job) -> list[str]:
 class _SweepRun:
     """The runs of one expansion.
 
-    `budgets`: {arm: what it is planned to use}; `steps`: {arm: planned optimizer steps}; `failures`: {label: why};
+    `budgets`: {cell: what it is planned to use}; `steps`: {cell: planned optimizer steps}; `failures`: {label: why};
     `courses`: {arm: what the loss of each finished run on its own noise went through}.
     """
 
@@ -117,7 +122,7 @@ class _SweepRun:
         self.expanded, self.budgets, self.tuning = expanded, budgets, tuning
         self.launcher, self.train, self.command = launcher, train, command
         self.request = request = expanded.request
-        self.steps = {arm: int(budget["steps"]) for arm, budget in budgets.items()}
+        self.steps = {cell: int(budget["steps"]) for cell, budget in budgets.items()}
         title = f"{request.study_name} at scale={request.scale}"
         self.status = SweepStatus(title, expanded.jobs, request.sweep.claimed_columns, absent=expanded.absent)
         self.failures: dict[str, str] = {}
@@ -136,7 +141,8 @@ class _SweepRun:
         """
         request = self.request
         self._check_study()
-        corpora = {arm: plain(config.corpus) for arm, config in self.expanded.configs.items()}
+        configs = {job.label: self.expanded.configs[self.expanded.cell(job)] for job in self.expanded.everything}
+        corpora = {label: plain(config.corpus) for label, config in configs.items()}
         check_text(request.runs, request.study_name, request.scale, self.identities, corpora)
         manifest = Manifest(
             sweep_hash=request.sweep.hash(request.scale),
@@ -146,6 +152,7 @@ class _SweepRun:
             tuning=self.tuning.to_json(),
             absent=dict(self.expanded.absent),
             until=request.until,
+            settings=self.expanded.settings,
             lock=request.lock,
         )
         write_manifest(request.runs, request.study_name, request.scale, manifest)
@@ -174,7 +181,12 @@ class _SweepRun:
     def _warn_of_plateau(self, arms: Collection[str]) -> None:
         """Say which of the arms will probably stay on the plateau of a trivial model."""
         request = self.request
-        forecast = forecast_plateau(self.expanded, {arm: plan for arm, plan in self.budgets.items() if arm in arms})
+        budgets = {cell: plan for cell, plan in self.budgets.items() if find_arm(cell) in arms}
+        if request.sweep.universes:
+            for line in foresee_settings(self.expanded, budgets):
+                say(line)
+            return
+        forecast = forecast_plateau(self.expanded, budgets)
         if forecast is None or store.is_trial_study(request.study_name):
             return
         how = f": `{command}`" if (command := command_with(request, forecast.worst.longer)) else ""
@@ -187,9 +199,15 @@ class _SweepRun:
         if manifest is None or store.is_trial_study(request.study_name):  # arms are searched one after another
             return
         held = manifest.arms() - {SCRATCH}
-        if held and not held & self.expanded.configs.keys():
+        if held and not held & set(self.expanded.arms):
             what = f"study={request.study_name} holds runs of another sweep ({', '.join(sorted(held))})"
             raise UserError(what, "choose another name with study=NAME")
+        if manifest.sweep_hash != request.sweep.hash(request.scale):
+            return
+        for number, setting in self.expanded.settings.items():
+            if (before := manifest.settings.get(number, setting)) != setting:
+                what = f"setting {number} of {request.study_name} was drawn as {before} and is now {setting}"
+                raise UserError(what, "use the SciPy of the first runs, or start over with study=NAME")
 
     def _check_precision(self, pending: Sequence[Job], records: Iterable[Record]) -> None:
         """Raise UserError if `auto` would train a run in another precision than the finished runs of its seed."""
@@ -300,7 +318,7 @@ class _SweepRun:
     def _read_progress(self, pending: Sequence[Job]) -> None:
         """Update the shares of the running cells from their learning curves."""
         for job in pending:
-            if self.status.cell(job).state == "running" and (total := self.steps.get(job.arm)):
+            if self.status.cell(job).state == "running" and (total := self.steps.get(self.expanded.cell(job))):
                 step = read_last_step(self.identities[job.label].folder)
                 self.status.set(job.label, "running", min(1.0, step / total))
 

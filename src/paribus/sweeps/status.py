@@ -318,7 +318,7 @@ def _list_jobs(request: Request, manifest: Manifest | None) -> list[Job]:
 def _read_run(request: Request, status: SweepStatus, job: Job, manifest: Manifest | None) -> None:
     """Fill the cell of one run: from the newest folder that holds something of it, else from an archive."""
     signature = manifest.runs.get(job.label) if manifest else None
-    steps = manifest.steps.get(job.arm) if manifest else None
+    steps = manifest.steps.get(job.label, manifest.steps.get(job.arm)) if manifest else None
     cells = []
     name = f"seed{job.seed}-{signature or ''}"
     folders: list[Path] = []  # the newest first

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,6 +13,7 @@ from paribus.core.checksums import digest
 from paribus.core.errors import UserError
 from paribus.core.recipes import name_recipe, table_seeds
 from paribus.sweeps.tuning import Tune
+from paribus.sweeps.universe import REPLICATE, TWIN, Setting, Universe, setting_overrides
 from paribus.verdict.claims import QUALITY, Sentence
 from paribus.verdict.claims import parse as parse_claim
 from paribus.verdict.metrics import MEAN, find_carrying, is_task
@@ -60,7 +62,8 @@ class Sweep:
     `tunes`: {scale: the search of each arm}, with "" for scales that do not refine it. `chosen`: {arm: the overrides
     that a search found}; a file itself has none. `sentences`: {claim: what it says in plain words, and whose it is}.
     `references`: {arm: the arm that is its model from scratch}, for arms that do not share the anchor's labels.
-    `recipes`: {scale: the earlier version of its recipe that the sweep keeps}.
+    `recipes`: {scale: the earlier version of its recipe that the sweep keeps}. `universes`: {scale: the settings that
+    take the place of seeds}, with "" for scales that do not refine them; empty if the sweep has none.
     """
 
     path: Path
@@ -83,6 +86,7 @@ class Sweep:
     sentences: Mapping[str, Sentence] = field(default_factory=dict)
     references: Mapping[str, str] = field(default_factory=dict)
     recipes: Mapping[str, str] = field(default_factory=dict)
+    universes: Mapping[str, Universe] = field(default_factory=dict)
 
     def at(self, scale: str) -> Sweep:
         """The sweep with the claims that it makes at a scale."""
@@ -93,7 +97,11 @@ class Sweep:
         return replace(self, claims=refined.claims, sentences=refined.sentences, scales=scales)
 
     def seeds_at(self, scale: str) -> tuple[int, ...]:
-        """The seeds of every arm: those of the sweep's block for the scale, else of the sweep, else of the recipe."""
+        """The seeds of every arm: those of the sweep's block for the scale, else of the sweep, else of the recipe; the
+        numbers of the settings if the sweep has a universe.
+        """
+        if (universe := self.universe_at(scale)) is not None:
+            return tuple(range(universe.count))
         refined = self.scales.get(scale, Refinement()).seeds
         seeds = self.seeds if refined is None else refined
         return table_seeds(self.family, scale, self.recipes.get(scale)) if seeds is None else seeds
@@ -104,6 +112,15 @@ class Sweep:
         if tune is not None and (both := set(tune.seeds) & set(self.seeds_at(scale))):
             raise UserError(f"{self.path}: 'tune' uses seed {min(both)} of the table", "give other seeds in tune.seeds")
         return tune
+
+    def universe_at(self, scale: str) -> Universe | None:
+        """The settings that take the place of seeds at a scale, or None."""
+        return self.universes.get(scale, self.universes.get(""))
+
+    @property
+    def compared(self) -> tuple[str, ...]:
+        """The arms that claims may be about: all but the twin of the baseline."""
+        return tuple(arm for arm in self.arms if not (self.universes and arm == TWIN))
 
     def hash(self, scale: str) -> str:
         """The hash of what the file fixes before the first run at a scale.
@@ -123,8 +140,10 @@ class Sweep:
 
     def find_needed(self, claim: str) -> frozenset[str]:
         """The arms that a claim needs: those that it compares, and their models from scratch."""
-        read = parse_claim(claim, tuple(self.arms), self.columns, find_carrying(self.columns, self.varies))
+        read = parse_claim(claim, self.compared, self.columns, find_carrying(self.columns, self.varies))
         compared = {arm for pair in read.pairs for arm in (pair.arm, pair.versus)}
+        if self.universes:  # whose settings count by the baseline
+            compared.add(self.baseline)
         return frozenset({SCRATCH, *compared, *(self.references[arm] for arm in compared & self.references.keys())})
 
     @property
@@ -133,7 +152,7 @@ class Sweep:
         each of them.
         """
         carrying = find_carrying(self.columns, self.varies)
-        claims = (parse_claim(text, tuple(self.arms), self.columns, carrying) for text in self.claims)
+        claims = (parse_claim(text, self.compared, self.columns, carrying) for text in self.claims)
         about = {column for claim in claims for column in claim.columns or carrying}
         claimed = (name for name in self.columns if name in about or (MEAN in about and is_task(name)))
         return tuple(claimed) or self.columns
@@ -149,7 +168,8 @@ class Sweep:
         """The keys in which arms may differ: those that the sweep varies or tunes."""
         spaces = [key for tune in self.tunes.values() if tune is not None for key in tune.space]
         chosen = [text.partition("=")[0] for overrides in self.chosen.values() for text in overrides]
-        return (*self.varies, *(key.replace("/", ".") for key in dict.fromkeys([*spaces, *chosen])))
+        twin = (REPLICATE,) if self.universes else ()
+        return (*self.varies, *twin, *(key.replace("/", ".") for key in dict.fromkeys([*spaces, *chosen])))
 
 
 def jobs(
@@ -178,31 +198,49 @@ def jobs(
     for name in wanted:
         if name not in (*sweep.arms, SCRATCH):
             raise UserError(f"{sweep.path} has no arm '{name}'", f"its arms: {', '.join(sweep.arms)}")
-    settings = {arm: arm_overrides(sweep, scale, arm, overrides) for arm in known if arm in wanted}
+    seeds, universe = sweep.seeds_at(scale) if seeds is None else seeds, sweep.universe_at(scale)
+    settings = [] if universe is None else universe.draw(max(seeds) + 1)
+
+    @cache
+    def compose_arm(arm: str, setting: int | None) -> tuple[str, ...]:
+        return arm_overrides(sweep, scale, arm, overrides, None if setting is None else settings[setting])
+
     study = study or sweep.study
     return [
-        Job(study, arm, seed, merge(of_arm, [f"study={study}", f"arm={arm}", f"seed={seed}"]))
-        for seed in (sweep.seeds_at(scale) if seeds is None else seeds)
-        for arm, of_arm in settings.items()
+        Job(
+            study,
+            arm,
+            seed,
+            merge(compose_arm(arm, seed if settings else None), [f"study={study}", f"arm={arm}", f"seed={seed}"]),
+        )
+        for seed in seeds
+        for arm in known
+        if arm in wanted
     ]
 
 
-def arm_overrides(sweep: Sweep, scale: str, arm: str, overrides: Sequence[str] = ()) -> tuple[str, ...]:
+def arm_overrides(
+    sweep: Sweep, scale: str, arm: str, overrides: Sequence[str] = (), setting: Setting | None = None
+) -> tuple[str, ...]:
     """The overrides that compose an arm, over the recipe of the scale (see `paribus.core.config.compose`).
 
-    Those of the anchor are the baseline's without the stages after the first.
+    Those of the anchor are the baseline's without the stages after the first; those of a universe's twin are the
+    baseline's. By default, the arm of a sweep with a universe is composed without any setting.
     """
-    source = sweep.baseline if arm == SCRATCH else arm
+    is_twin = bool(sweep.universes) and arm == TWIN
+    source = sweep.baseline if arm == SCRATCH or is_twin else arm
     refined = sweep.scales.get(scale, Refinement())
     merged = merge(
         sweep.base,
         refined.overrides,
+        setting_overrides(setting or {}),
         sweep.arms[source],
         refined.arms.get(source, ()),
         sweep.chosen.get(source, ()),
         refined.arms.get(SCRATCH, ()) if arm == SCRATCH else (),
         overrides,
         ["trainer.max_steps=0", "untrained=true"] if arm == SCRATCH else [],
+        [f"{REPLICATE}=1"] if is_twin else [],
         [f"family={sweep.family}", f"scale={scale}", f"sweep_hash='{sweep.hash(scale)}'"],
         [f"recipe={name_recipe(sweep.family, scale, version)}"] if (version := sweep.recipes.get(scale)) else [],
     )

@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -27,17 +28,20 @@ from paribus.sweeps.search.space import dimension
 from paribus.sweeps.sweep import HYDRA_WORDS, MATCHED, SCRATCH, UNMATCHED, Refinement, Sweep
 from paribus.sweeps.tuning import SEEDS as TUNE_SEEDS
 from paribus.sweeps.tuning import Tune
+from paribus.sweeps.universe import DIRECTIONS, REPLICATE, TWIN, Universe, find_key
 from paribus.verdict import published
 from paribus.verdict.claims import LOSS, OWNERS, QUALITY, SUBJECTS, Claim, Sentence
 from paribus.verdict.claims import parse as parse_claim
 from paribus.verdict.metrics import find_carrying, find_incomparable, is_score, lower_is_better
+from paribus.verdict.power import MOST_SEEDS
 
 _KEYS = (
     "study", "family", "recipes", "base", "varies", "matched", "arms", "baseline", "columns", "claims", "published",
-    "scales", "seeds", "tune", SCRATCH,
+    "scales", "seeds", "tune", "universe", SCRATCH,
 )  # fmt: skip
 _REQUIRED = ("study", "varies", "matched", "arms", "baseline", "columns")
-_SCALE_KEYS = ("overrides", "arms", "seeds", "claims", "revised", "tune")
+_SCALE_KEYS = ("overrides", "arms", "seeds", "claims", "revised", "tune", "universe")
+_UNIVERSE_KEYS = ("settings", "seed", "factors", "known")
 _TUNE_KEYS = ("trials", "space", "on", "seeds", "sampler")
 _BUDGETS = ("trainer.max_", "stages")  # keys that vary the budget
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,99}")
@@ -110,6 +114,12 @@ def load(name: str) -> Sweep:
     for key in varies:
         if new := renamed(key):
             raise UserError(f"{path}: '{key}' in 'varies' is now '{new}'", f"write {new}")
+    arms = _arms(path, "arms", _generate_arms(path, _mapping(path, "arms", content["arms"])), (SCRATCH,))
+    universes, baseline = _read_universes(path, content), str(content["baseline"])
+    if universes and TWIN in arms:
+        raise UserError(f"{path}: an arm is named '{TWIN}', which a universe adds by itself", "rename or remove it")
+    if universes and baseline in arms:
+        arms[TWIN] = (*arms[baseline], f"{REPLICATE}=1")
     sweep = Sweep(
         path=path,
         title=text.partition("\n")[0].lstrip("# ").strip(),
@@ -118,8 +128,8 @@ def load(name: str) -> Sweep:
         base=base,
         varies=tuple(key.replace("/", ".") for key in varies),
         matched=str(content["matched"]),
-        arms=_arms(path, "arms", _generate_arms(path, _mapping(path, "arms", content["arms"])), (SCRATCH,)),
-        baseline=str(content["baseline"]),
+        arms=arms,
+        baseline=baseline,
         columns=_strings(path, "columns", content["columns"]),
         claims=claims,
         published=_mapping(path, "published", content.get("published")),
@@ -133,6 +143,7 @@ def load(name: str) -> Sweep:
         sentences=sentences,
         references={arm: str(other) for arm, other in _mapping(path, SCRATCH, content.get(SCRATCH)).items()},
         recipes={scale: str(version) for scale, version in _mapping(path, "recipes", content.get("recipes")).items()},
+        universes=universes,
     )
     _check(sweep)
     return sweep
@@ -187,6 +198,56 @@ def _read_tune(path: Path, key: str, block: dict[str, Any]) -> Tune:
             sampler=str(block.get("sampler", "grid")),
             texts=texts,
         )
+
+
+def _read_universes(path: Path, content: Mapping[str, Any]) -> dict[str, Universe]:
+    """The universe of the file, and that of each scale that refines it: {scale: universe}, with "" for the others."""
+    listed = _mapping(path, "scales", content.get("scales"))
+    scales = {name: _mapping(path, f"scales.{name}", block) for name, block in listed.items()}
+    blocks = {name: block["universe"] for name, block in scales.items() if "universe" in block}
+    if content.get("universe") is None:
+        if blocks:
+            cause = f"{path}: 'scales.{next(iter(blocks))}.universe' refines a universe that the sweep does not have"
+            raise UserError(cause, "write universe: {settings: 12, factors: {...}} at the top")
+        return {}
+    for key, mend in (
+        ("seeds", "remove it: the numbers of the settings are the seeds"),
+        ("tune", "remove it, and make what it tunes a factor of the universe"),
+    ):
+        places = [key] * (key in content) + [f"scales.{name}.{key}" for name, block in scales.items() if key in block]
+        if places:
+            raise UserError(f"{path}: '{places[0]}' and 'universe' exclude each other", mend)
+    base = _mapping(path, "universe", content["universe"])
+    universes = {"": _read_universe(path, "universe", base)}
+    for name, block in blocks.items():
+        key = f"scales.{name}.universe"
+        universes[name] = _read_universe(path, key, {**base, **_mapping(path, key, block)})
+    return universes
+
+
+def _read_universe(path: Path, key: str, block: dict[str, Any]) -> Universe:
+    _refuse_unknown(path, f"{key}.", block, _UNIVERSE_KEYS)
+    count, seed = block.get("settings"), block.get("seed", 0)
+    if not isinstance(count, int) or isinstance(count, bool) or not 2 <= count <= MOST_SEEDS:
+        raise UserError(f"{path}: '{key}.settings' is not a whole number from 2 to {MOST_SEEDS}", "write settings: 12")
+    if not isinstance(seed, int) or isinstance(seed, bool) or seed < 0:
+        raise UserError(f"{path}: '{key}.seed' is not a whole number", "write seed: 0")
+    texts = _mapping(path, f"{key}.factors", block.get("factors"))
+    if not texts:
+        raise UserError(f"{path} has no '{key}.factors'", "write factors: {model.layers: [2, 3, 4]}")
+    for factor, values in texts.items():
+        listed = [str(value) for value in values] if isinstance(values, list) else []
+        if twice := [value for value in listed if listed.count(value) > 1]:
+            raise UserError(f"{path}: '{key}.factors.{factor}' lists {twice[0]} twice", "list it once")
+        if (named := find_key(str(factor))) in (*_ELSEWHERE, REPLICATE):
+            raise UserError(f"{path}: '{key}.factors' names '{named}', which is no setting", "remove it")
+    known = _mapping(path, f"{key}.known", block.get("known"))
+    for arm, direction in known.items():
+        if direction not in DIRECTIONS:
+            raise UserError(f"{path}: '{key}.known.{arm}' is {direction}", f"write {arm}: {' or '.join(DIRECTIONS)}")
+    with located(f"{path}: {key}.factors"):
+        factors = {str(name): dimension(str(name), values) for name, values in texts.items()}
+    return Universe(count, seed, factors, texts, {str(arm): str(direction) for arm, direction in known.items()})
 
 
 def _refuse_unknown(path: Path, prefix: str, content: Mapping[str, Any], keys: Sequence[str]) -> None:
@@ -312,6 +373,7 @@ def _check(sweep: Sweep) -> None:
             f"{sweep.path}: 'matched: none', but no arm varies a budget", "match a budget such as tokens, or vary one"
         )
     _check_scales(sweep)
+    _check_universes(sweep)
     _require_arms(sweep, SCRATCH, [*sweep.references, *sweep.references.values()])
     for other in sweep.references.values():
         if "untrained=true" not in sweep.arms[other]:
@@ -327,7 +389,7 @@ def _check(sweep: Sweep) -> None:
     with located(str(sweep.path)):
         for stated in (sweep, *(sweep.at(scale) for scale in sweep.scales)):
             for text in stated.claims:
-                _check_losses(stated, parse_claim(text, tuple(sweep.arms), sweep.columns, carrying))
+                _check_losses(stated, parse_claim(text, sweep.compared, sweep.columns, carrying))
     _check_published(sweep)
 
 
@@ -346,6 +408,23 @@ def _check_scales(sweep: Sweep) -> None:
             if not text.startswith("finetune."):
                 cause = f"{sweep.path}: '{text}' in 'scales.{scale}.arms.{SCRATCH}' is not a fine-tuning setting"
                 raise UserError(cause, "the anchor is the baseline but for its fine-tuning: set finetune.KEY=VALUE")
+
+
+def _check_universes(sweep: Sweep) -> None:
+    """A factor belongs to the settings alone: no arm sets it, a part of it, or what holds it."""
+    refined = (refinement.arms.items() for refinement in sweep.scales.values())
+    for universe in sweep.universes.values():
+        _require_arms(sweep, "universe.known", universe.known)
+        if sweep.baseline in universe.known or TWIN in universe.known:
+            raise UserError(f"{sweep.path}: 'universe.known' names the baseline", "name an arm that is better or worse")
+        for arm, overrides in (*sweep.arms.items(), *chain.from_iterable(refined)):
+            for text in overrides:
+                key = find_key(text)
+                for factor in universe.factors:
+                    varied = find_key(factor)
+                    if f"{key}.".startswith(f"{varied}.") or f"{varied}.".startswith(f"{key}."):
+                        cause = f"{sweep.path}: the arm {arm} sets '{key}', and the universe varies '{factor}'"
+                        raise UserError(cause, "take it out of universe.factors, or out of the arm")
 
 
 def _check_losses(sweep: Sweep, claim: Claim) -> None:

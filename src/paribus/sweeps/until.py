@@ -21,8 +21,9 @@ Claims = Sequence[Mapping[str, Any]]
 def run_until_decided(
     request: Request, most: int, run: Callable[[Request], int], judge: Callable[[Request], Claims]
 ) -> int:
-    """Run three seeds, or those that the sweep ran before, then one more at a time in the arms of the claims that are
-    still open. Stop as soon as every claim is decided; if arms are requested, every claim about them alone.
+    """Run three seeds, or those that the sweep ran before, or all settings of its universe, then one more at a time in
+    the arms of the claims that are still open. Stop as soon as every claim is decided; if arms are requested, every
+    claim about them alone.
 
     The manifest records the looks, so that every table of these runs tests at the level that controls the error rate.
 
@@ -74,21 +75,26 @@ def _join_arms(sweep: Sweep, needed: Iterable[Collection[str]]) -> tuple[str, ..
 
 
 def _plan_looks(request: Request, most: int) -> Looks:
-    """The first look is at all seeds that ran before: a table of them may have been read.
+    """The first look is at all seeds that ran before, since a table of them may have been read, and at all settings of
+    a universe.
 
     Raises UserError if more seeds than `most` ran before, or if earlier looks were planned for another number of seeds:
     their error rate is spent.
     """
+    universe = request.sweep.universe_at(request.scale)
+    first = FIRST if universe is None else universe.count  # its settings fill their ranges together
+    if most < first:
+        raise UserError(f"max_seeds={most}, but the universe has {first} settings", f"set max_seeds={first + 8}")
     manifest = find_manifest(request.roots, request.study_name, request.scale)
     if manifest is None or manifest.sweep_hash != request.sweep.hash(request.scale):
-        return Looks(FIRST, most)
+        return Looks(first, most)
     if manifest.until is None:
         records = find_records(request.study_name, request.scale, request.roots).records
         if (ran := len({record.seed for record in records})) > most:
             raise UserError(
                 f"max_seeds={most}, but {ran} seeds of {request.study_name} ran before", f"set max_seeds={ran + 1}"
             )
-        return Looks(max(FIRST, ran), most)
+        return Looks(max(first, ran), most)
     if (before := int(manifest.until["most"])) != most:
         mend = f"resume with max_seeds={before}, or start over with study=NAME"
         raise UserError(f"max_seeds={most}, but this sweep began with max_seeds={before}", mend)

@@ -41,9 +41,9 @@ class Shares(NamedTuple):
 
 
 class Family(NamedTuple):
-    """`steps`: error rates of the whole table, and among how many members each of them is divided."""
+    """`steps`: error rates of the whole table, and by what each of them is divided for one of its members."""
 
-    steps: list[tuple[float, int]]
+    steps: list[tuple[float, float]]
 
     def adjust(self, level: float) -> float:
         """The smallest error rate of the whole table at which a claim has this level."""
@@ -79,8 +79,9 @@ def find_levels(rates: Sequence[Rates], shares: Shares) -> Deciding:
     return Deciding(min(1.0, up, down, same), min(1.0, settled, refuted))
 
 
-def step_down(members: Sequence[Deciding]) -> Family:
-    """Adjust for the number of members; with `first` equal to `last` everywhere this is Holm 1979.
+def step_down(members: Sequence[Deciding], part: float = 1.0) -> Family:
+    """Adjust for the number of members, which have this part of the error rate together. With `first` equal to `last`
+    everywhere this is Holm 1979.
 
     A member may have more than one hypothesis to lose: a `>` claim with a margin is decided off zero or inside
     the margins. Its hypotheses "no difference" and "a difference of the margin or more" cannot both be true, so
@@ -89,16 +90,19 @@ def step_down(members: Sequence[Deciding]) -> Family:
     verdict. Plain Holm, which hands the share on after any decision, lets up to 15% of such tables through (10
     contrasts, true difference zero or at the margin).
     """
-    through = [0.0, *sorted(holm([one.last for one in members]))]  # the error rate at which k of them have said all
-    shares = [max(1, len(members) - k) for k in range(len(through))]
+    last = [min(1.0, rate / part) for rate in holm([one.last for one in members])]
+    through = [0.0, *sorted(last)]  # the error rate at which k of them have said all
+    shares = [max(1, len(members) - k) / part for k in range(len(through))]
     return Family(list(zip(through, shares, strict=True)))
 
 
-def make_family(claims: Sequence[Deciding], shares: Sequence[Shares]) -> Family:
-    """The family of a table: claims of one place are one member, decided first by any and last by all of them."""
+def make_family(claims: Sequence[Deciding], shares: Sequence[Shares], part: float = 1.0) -> Family:
+    """The family of a table: claims of one place are one member, decided first by any and last by all of them. `part`:
+    of the table's error rate, what they share.
+    """
     members: dict[int, Deciding] = {}
     for claim, share in zip(claims, shares, strict=True):
         if share.place is not None:
             before = members.get(share.place, claim)
             members[share.place] = Deciding(min(before.first, claim.first), max(before.last, claim.last))
-    return step_down(list(members.values()))
+    return step_down(list(members.values()), part)

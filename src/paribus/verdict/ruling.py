@@ -75,7 +75,9 @@ class Outcome:
         return f"{verdict}{at_scale(scale)}" + (f" ({self.reason})" if self.reason else "")
 
 
-def rule(claims: Sequence[Sequence[Contrast]], looks: Looks | None = None, count_seeds: bool = True) -> list[Outcome]:
+def rule(
+    claims: Sequence[Sequence[Contrast]], looks: Looks | None = None, count_seeds: bool = True, part: float = 1.0
+) -> list[Outcome]:
     """The verdicts on all claims of a table, each given as its contrasts, in order. Every measured contrast counts.
 
     Contrasts of a claim that is not reproduced on all of them are read off intervals that hold for all at once.
@@ -83,11 +85,12 @@ def rule(claims: Sequence[Sequence[Contrast]], looks: Looks | None = None, count
     Args:
         looks: when the table was looked at, if seeds were added until its claims were decided.
         count_seeds: whether to say how many seeds would decide an open contrast, which takes most of the time.
+        part: the part of the table's error rate that belongs to its claims.
     """
     shares = share_out(claims)
     rates = [[find_rates(contrast, looks) for contrast in claim] for claim in claims]
     levels = [find_levels(of_claim or [Rates()], share) for of_claim, share in zip(rates, shares, strict=True)]
-    family = make_family(levels, shares)
+    family = make_family(levels, shares, part)
     outcomes = []
     for claim, of_claim, share, level in zip(claims, rates, shares, levels, strict=True):
         outcome = combine(ClaimJudge(share, family, looks, count_seeds).rule_all(claim, of_claim))

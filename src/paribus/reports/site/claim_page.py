@@ -117,7 +117,9 @@ def _pair_runs(table: Table, row: ContrastRow) -> list[dict[str, Any]]:
 
 def draw_tokens(entry: Entry, claim: ClaimRow) -> list[Panel]:
     """A panel for each contrast whose column was measured during training: the paired effect with its interval."""
-    panels = []
+    panels: list[Panel] = []
+    if entry.table.universe is not None:  # the tokens of different settings have no mean
+        return panels
     for row in claim.contrasts:
         # the effect against tokens over the seeds that both arms have, in the unit that the column is read in
         factor = entry.table.about[row.column].factor

@@ -126,8 +126,10 @@ def make_blocks(table: Table) -> list[Block]:
 
 def make_comparisons(table: Table) -> list[Block]:
     """Differences from the baseline, all tasks together, what pre-training came to, and orders of the arms."""
+    from paribus.reports.tables.universe_blocks import make_universe  # which is made of the cells here
+
     parts = (_make_differences(table), _make_overall(table), _make_own_losses(table), _make_orders(table))
-    return [block for block in parts if block.lines]
+    return [*make_universe(table), *(block for block in parts if block.lines)]
 
 
 def find_footnotes(table: Table) -> dict[str, tuple[str, str]]:
@@ -252,7 +254,10 @@ def _make_differences(table: Table) -> Block:
         if arm.versus_baseline:
             lines.append([CellText(text, arm=arm.name) for text in texts])
     differences = [difference for arm in table.arms for difference in arm.versus_baseline.values()]
-    below = ["Paired by seed: difference [95% interval], p of the paired t-test against zero (before Holm), n pairs."]
+    unit = "seed" if table.universe is None else "setting"
+    below = [
+        f"Paired by {unit}: difference [95% interval], p of the paired t-test against zero (before Holm), n pairs."
+    ]
     if not any(difference.counts is None for difference in differences):
         below = ["Difference [95% interval], p of the t-test against zero (before Holm), n runs of both arms."]
     below += [_UNPAIRED] * any(difference.counts for difference in differences)
@@ -316,7 +321,9 @@ def _make_own_losses(table: Table) -> Block:
         "memorized: other runs that ended that far above their first loss, because they memorized their training "
         f"text. Still falling: runs whose loss fell by more than {FALLING} nats over the last quarter of their tokens, "
         "and the mean fall.",
-        "A contrast decides nothing if one of its runs has neither left its floor nor memorized its text.",
+        "A contrast decides nothing if one of its runs has neither left its floor nor memorized its text."
+        if table.universe is None
+        else "A setting counts, for all arms, if the baseline's run left its floor or memorized its text.",
     ]
     return Block("Pre-training of each arm", header, lines, below)
 
@@ -436,11 +443,11 @@ def say_after_exit(row: ContrastRow) -> str:
 
 
 def say_claim(table: Table, claim: ClaimRow) -> str:
-    """The verdict of a claim, whether it explores or confirms, and the ratios of its arms' FLOPs and predictions if
-    these are not alike.
+    """The verdict of a claim, its words over settings, whether it explores or confirms, and the ratios of its arms'
+    FLOPs and predictions if these are not alike.
     """
     stage = [table.stage] if table.stage and claim.verdict != NOT_RUN else []
-    return "; ".join([claim.said, *stage, *compare_costs(table, claim)])
+    return "; ".join([claim.said, *claim.words, *stage, *compare_costs(table, claim)])
 
 
 def compare_costs(table: Table, claim: ClaimRow) -> list[str]:

@@ -17,6 +17,7 @@ from paribus.reports.tables.notes import write_notes
 from paribus.reports.tables.schema import (
     PRETRAININGS,
     RUNS,
+    SETTINGS,
     TUNINGS,
     About,
     Aggregate,
@@ -37,6 +38,7 @@ from paribus.reports.tables.schema import (
     Table,
     Tuned,
 )
+from paribus.reports.tables.universe import judge_settings
 from paribus.runs.manifest import find_manifest
 from paribus.runs.record import Record
 from paribus.runs.store import find_records
@@ -64,7 +66,10 @@ def build_table(design: Design, records: Sequence[Record]) -> Table:
     Raises UserError if no run is finished, if the arms' real budgets differ by more than 1%, or if a claim or the
     mapping to the paper's table cannot be read.
     """
-    design, evidence, reasons, claims = judge_claims(design, records)
+    found, universe = judge_claims(design, records), None
+    design, evidence, reasons, claims = found
+    if design.universe is not None:
+        claims, universe = judge_settings(found)
     paper, columns, looks, n = design.find_paper(), tuple(reasons), design.looks, len(design.seeds)
     about = {
         column: About(not lower_is_better(column), "points" if in_points(column) else "own", reason is None, reason)
@@ -84,13 +89,14 @@ def build_table(design: Design, records: Sequence[Record]) -> Table:
         aggregate=summarize_tasks(design, evidence),
         claims=claims,
         looks=None if looks is None else LooksTaken(looks.first, looks.most, n, rounded(looks.level(ALPHA, n))),
-        replication=RUNS if design.foreign else pretrained,
+        replication=RUNS if design.foreign else pretrained if universe is None else SETTINGS,
         paper=None if paper is None else _make_paper(design, evidence, paper, columns),
         audit=Audit(tuple(design.varies), **design.audit),
         tuning=design.tuning.to_json(),
         budget=average_budgets(design, evidence),
         notes=write_notes(design, evidence, about, claims),
         sources=() if paper is None else (paper.source,),
+        universe=universe,
     )
 
 
@@ -137,7 +143,8 @@ def _summarize_status(design: Design, evidence: Evidence, arm: str) -> str:
     if arm in design.absent:
         return "not run"
     runs = evidence.runs.get(arm, {})
-    states = {run.status for run in runs.values()} | {"missing" for _ in design.find_missing(arm, runs)}
+    missing = design.find_missing(arm, [*runs, *evidence.excluded])
+    states = {run.status for run in runs.values()} | {"missing" for _ in missing}
     if len(states) == 1:
         return states.pop()
     if "done" in states:
@@ -153,7 +160,7 @@ def _make_cell(values: Mapping[int, float]) -> Cell:
 
 def _is_best(design: Design, evidence: Evidence, arm: str, column: str) -> bool:
     """Whether the 95% interval against every other arm lies on the better side of zero."""
-    others = [other for other in design.arms if other != arm and evidence.values(other, column)]
+    others = [other for other in design.compared if other != arm and evidence.values(other, column)]
     for other in others:
         difference = evidence.subtract(arm, other, column)
         low, high = difference.interval()
@@ -293,7 +300,8 @@ def assemble(design: Design, roots: Sequence[Path]) -> Table:
     stored = find_records(design.study, design.scale, roots)
     table, arms = build_table(design, stored.records), tuple(design.arms)
     evidence = gather(design, stored.records)
-    measured = collect_curves(stored.records, arms, roots, evidence.find_averaged())
+    alike = stored.records if design.universe is None else ()  # the curves of different settings have no mean
+    measured = collect_curves(alike, arms, roots, evidence.find_averaged())
     curves = {
         metric: {arm: of_arm for arm, of_arm in of_metric.items() if not evidence.is_apart(arm, find_column(metric))}
         for metric, of_metric in measured.items()
@@ -302,7 +310,9 @@ def assemble(design: Design, roots: Sequence[Path]) -> Table:
         table,
         notes=(*_tell_history(design, roots), *table.notes, *(f"Left out: {why}." for why in stored.left_out)),
         tuned=count_trials(design.tuning),
-        facts=find_facts(arms, stored.records, roots, manifest.overrides if manifest else ()),
+        facts=find_facts(
+            arms, stored.records, roots, manifest.overrides if manifest else (), design.universe is not None
+        ),
         curves=average_curves(curves, arms) | average_effects(curves, arms, design.baseline),
     )
 

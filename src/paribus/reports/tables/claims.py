@@ -41,7 +41,9 @@ from paribus.verdict.published import PublishedTable
 from paribus.verdict.resampling import ENOUGH, bca, stochastic_order, superiority
 from paribus.verdict.rules import find_word
 from paribus.verdict.ruling import Outcome, Ruling, rule
+from paribus.verdict.sequential import FIRST, Looks
 from paribus.verdict.statistics import MeanDifference, find_components, mean_sd, rounded, subtract_nested, tost
+from paribus.verdict.universe import CLAIMS
 
 LINEAR = "bag_of_words"  # the anchor that a decided claim names if no arm reaches it
 _PERCENT = 1.5  # a published accuracy above this is printed in percent
@@ -70,9 +72,16 @@ def judge_claims(design: Design, records: Sequence[Record], count_seeds: bool = 
     with_looks = design.count_looks(evidence.find_seeds(tuple(design.arms)))
     if with_looks is not design:
         design, evidence = with_looks, gather(with_looks, records)
+    if evidence.excluded and not evidence.done(design.baseline):
+        cause = f"{design.study} at scale={design.scale}: no setting counts: {next(iter(evidence.excluded.values()))}"
+        raise UserError(cause, "train longer, such as with larger values of a budget among universe.factors")
     if not any(evidence.done(arm) for arm in design.arms):
         mend = f"run `paribus run {design.study} scale={design.scale}` first"
         raise UserError(f"no finished run of {design.study} at scale={design.scale}", mend)
+    if design.looks is not None and evidence.excluded:  # a look is at the settings that count
+        fewer = len(evidence.excluded.keys() & set(design.seeds[: design.looks.first]))
+        looks = Looks(max(FIRST, design.looks.first - fewer), max(FIRST, design.looks.most - fewer))
+        design = replace(design, looks=looks)
     require_equal_budgets(design, evidence)
     measured = [column for column in design.columns if any(evidence.values(arm, column) for arm in design.arms)]
     reasons = {column: find_bar(design, evidence, column, tuple(design.arms)) for column in measured}
@@ -93,7 +102,7 @@ def find_bar(
     if is_controlled(column):
         return None if evidence.values(SCRATCH, column) else NO_SCRATCH
     loss = held_out_columns().get(column)
-    if loss is None or design.foreign:
+    if loss is None or design.foreign or design.universe is not None:  # whose settings are excluded one by one
         return None
     losses = {arm: list(_select(evidence.values(arm, loss), seeds).values()) for arm in arms}
     unigrams = {arm: evidence.anchors(arm, loss).get("unigram", {}) for arm in arms}
@@ -109,7 +118,7 @@ def _judge_looks(
     for n in (None,) if looks is None else range(min(looks.first, most), most + 1):
         seeds = None if n is None else design.seeds[:n]
         groups = [_make_contrasts(design, evidence, claim, reasons, seeds) for claim in claims]
-        outcomes = rule(groups, looks, count_seeds and n in (None, most))
+        outcomes = rule(groups, looks, count_seeds and n in (None, most), 1.0 if design.universe is None else CLAIMS)
         for at, (group, outcome) in enumerate(zip(groups, outcomes, strict=True)):
             if at in decisions and find_word(decisions[at][1].verdict).decides:
                 continue
@@ -140,7 +149,7 @@ def _make_claim(
     return ClaimRow(
         claim.text,
         outcome.verdict,
-        outcome.describe(design.scale, word),
+        design.name_unit(outcome.describe(design.scale, word)),
         outcome.seeds,
         outcome.more,
         tuple(rows),
@@ -188,7 +197,8 @@ def _make_contrasts(
         unjudged = [name for name in (arm, versus) if name in evidence.unjudged]
         stuck = {name: [course.stuck for course in evidence.courses(name, seeds)] for name in (arm, versus)}
         bar = find_bar(design, evidence, column, (arm, versus), seeds)
-        if not find_metric(column).cost:
+        by_runs = design.universe is None  # else the baseline alone is asked, and its settings are left out
+        if by_runs and not find_metric(column).cost:
             bar = bar or find_unjudged(unjudged) or find_stuck(stuck)
         absent = [f"{name}: {design.absent[name]}" for name in (arm, versus) if name in design.absent]
         absent += [f"{name}: measured over other targets" for name in (arm, versus) if evidence.is_apart(name, column)]
@@ -239,7 +249,7 @@ def _make_contrast_row(
         seeds_needed=ruling.seeds,
         seeds_range=ruling.range,
         detectable=ruling.detectable,
-        reason=ruling.reason,
+        reason=design.name_unit(ruling.reason),
         published=_find_published_effect(design, paper, contrast),
         equivalence=None if test is None else Equivalence(*test),
         ci_bootstrap=None if interval is None else (interval.low, interval.high),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -14,6 +15,7 @@ from paribus.sweeps.lock import find_stage
 from paribus.sweeps.sweep import Sweep, jobs
 from paribus.sweeps.tune_arms import apply_tuning
 from paribus.sweeps.tuning import Tuning
+from paribus.sweeps.universe import TWIN, Setting, Universe
 from paribus.verdict.claims import LOSS, Claim, Sentence, parse
 from paribus.verdict.metrics import find_carrying
 from paribus.verdict.published import PublishedTable
@@ -31,7 +33,8 @@ class Design:
     `references`: {arm: the arm that is its model from scratch, if it is not the anchor}. `settled`: arms that got no
     seeds at the last look. `revised`: what was changed after results had been seen, and why. `stage`: whether the runs
     explore, or confirm what was frozen before them, and `frozen`: what to know about that. `scale`: empty if the runs
-    are of another framework.
+    are of another framework. `universe`: what the settings are drawn from that take the place of seeds; `settings`:
+    those that ran, as in the manifest.
     """
 
     study: str
@@ -56,6 +59,8 @@ class Design:
     references: Mapping[str, str] = field(default_factory=dict)
     stage: str = ""
     frozen: tuple[str, ...] = ()
+    universe: Universe | None = None
+    settings: Mapping[str, Setting] = field(default_factory=dict)
 
     @property
     def foreign(self) -> bool:
@@ -76,7 +81,24 @@ class Design:
     @property
     def varies_text(self) -> bool:
         """Whether the arms may be trained on different texts or tokens; a record's text is that of its last stage."""
-        return any(key.replace("/", ".").split(".")[0] in ("corpus", "tokenizer", "stages") for key in self.varies)
+        keys = (*self.varies, *(self.universe.factors if self.universe else ()))
+        return any(key.replace("/", ".").split(".")[0] in ("corpus", "tokenizer", "stages") for key in keys)
+
+    @property
+    def compared(self) -> tuple[str, ...]:
+        """The arms that claims may be about: all but the twin that a universe adds."""
+        return tuple(arm for arm in self.arms if not (self.universe and arm == TWIN))
+
+    def name_unit(self, text: str) -> str:
+        """A text about seeds, in which a universe has settings."""
+        return text if self.universe is None else re.sub(r"\bseed(s?)\b", r"setting\1", text)
+
+    def list_settings(self, seeds: Collection[int]) -> dict[int, Setting]:
+        """{number: setting} of a universe, as they ran, or as they are drawn now."""
+        if self.universe is None or not seeds:
+            return {}
+        drawn = self.universe.draw(max(seeds) + 1)
+        return {seed: self.settings.get(str(seed), drawn[seed]) for seed in sorted(seeds)}
 
     def find_missing(self, arm: str, recorded: Collection[int]) -> list[int]:
         """The seeds of an arm that have no record but need one; a settled arm needs none after its last.
@@ -105,7 +127,7 @@ class Design:
 
     def parse_claims(self) -> list[Claim]:
         """The claims. Raises UserError for one that cannot be read."""
-        return [parse(text, tuple(self.arms), self.columns, self.carrying) for text in self.claims]
+        return [parse(text, self.compared, self.columns, self.carrying) for text in self.claims]
 
     def find_paper(self) -> PublishedTable | None:
         """The paper's table. Raises UserError for a mapping that names unknown arms, columns, rows or metrics."""
@@ -124,7 +146,8 @@ class Design:
         """The design with what the manifest knows: arms that no machine could run, tuned values, and looks taken."""
         if manifest is None:
             return self
-        design = replace(self, absent=manifest.absent, tuning=Tuning.from_json(manifest.tuning))
+        tuning = Tuning.from_json(manifest.tuning)
+        design = replace(self, absent=manifest.absent, tuning=tuning, settings=manifest.settings)
         if manifest.until is None:
             return replace(design, seeds=tuple(manifest.lock["seeds"])) if manifest.lock else design
         looks = Looks(int(manifest.until["first"]), int(manifest.until["most"]))
@@ -178,4 +201,5 @@ def make_design(
         revised=sweep.scales[scale].revised if scale in sweep.scales else "",
         stage=stage,
         frozen=tuple(frozen),
+        universe=sweep.universe_at(scale),
     ).apply(manifest)

@@ -36,7 +36,8 @@ class Evidence:
     `tasks`: the design's task columns in points, of which the column `mean` is the mean. `unjudged`: arms with
     pre-trained runs that did not measure the loss on their own noise. `unpaired`: whether runs count whose seed the
     other arm lacks. `apart`: {held-out loss: the arms that have it over other targets than the table}; neither this
-    loss nor its accuracy and perplexity are values of theirs.
+    loss nor its accuracy and perplexity are values of theirs. `excluded`: {number of a universe's setting: why no run
+    there counts}; `runs` has none of these.
     """
 
     runs: Mapping[str, Mapping[int, Record]]
@@ -45,6 +46,7 @@ class Evidence:
     unjudged: tuple[str, ...] = ()
     unpaired: bool = False
     apart: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    excluded: Mapping[int, str] = field(default_factory=dict)
     _read: dict[tuple[str, str], dict[int, float]] = field(default_factory=dict, repr=False, compare=False)
 
     def done(self, arm: str) -> dict[int, Record]:
@@ -174,6 +176,11 @@ def gather(design: Design, records: Sequence[Record]) -> Evidence:
         for run in find_foreign_text([run for _, seeds in sorted(runs.items()) for _, run in sorted(seeds.items())]):
             del runs[run.arm][run.seed]
             notes.append(f"{run.label} is left out: it was trained on a different text than the other runs.")
+    excluded: dict[int, str] = {}
+    if design.universe is not None and design.scale != TRIAL:
+        excluded = find_excluded(runs.get(design.baseline, {}))
+        counting = runs.get(design.baseline, {}).keys() - excluded.keys()
+        runs = {arm: {seed: run for seed, run in of_arm.items() if seed in counting} for arm, of_arm in runs.items()}
     trained = [run for seeds in runs.values() for run in seeds.values() if run.done and run.pretrained]
     unjudged = {run.arm for run in trained if not run.own}
     judged = () if design.foreign or design.scale == TRIAL else design.arms
@@ -181,7 +188,7 @@ def gather(design: Design, records: Sequence[Record]) -> Evidence:
     told = tuple(arm for arm in judged if arm in unjudged)
     everything = Evidence(runs, (), tasks, told, unpaired=design.foreign)
     apart = find_apart(design, everything)
-    evidence = Evidence(runs, (), tasks, told, unpaired=design.foreign, apart=apart)
+    evidence = Evidence(runs, (), tasks, told, unpaired=design.foreign, apart=apart, excluded=excluded)
     if not evidence.done(design.baseline):
         notes.append(f"No run of the baseline {design.baseline} is finished: no differences from it.")
     mixed = find_mixed_precisions(run for seeds in evidence.runs.values() for run in seeds.values())
@@ -198,6 +205,22 @@ def gather(design: Design, records: Sequence[Record]) -> Evidence:
     if why := find_unjudged(evidence.unjudged):
         notes.append(f"{why[0].upper()}{why[1:]}.")
     return replace(evidence, notes=tuple(notes))
+
+
+def find_excluded(baseline: Mapping[int, Record]) -> dict[int, str]:
+    """{number of a setting: why it does not count} by what the baseline's runs, {number: run}, say alone, so that no
+    arm's result can choose the settings.
+    """
+    excluded = {}
+    for seed, run in sorted(baseline.items()):
+        if not run.done:
+            excluded[seed] = f"the baseline's run {run.status}"
+        elif run.pretrained:
+            if not run.own:
+                excluded[seed] = "not recorded whether the baseline left the plateau of a trivial model"
+            elif read_course(run.own).stuck:
+                excluded[seed] = "the baseline is still on the plateau of a trivial model"
+    return excluded
 
 
 def find_foreign_text(runs: Sequence[Record]) -> list[Record]:
@@ -235,7 +258,7 @@ def _note_statuses(design: Design, evidence: Evidence) -> list[str]:
             if not run.done:
                 cause = f": {run.error}" if run.error else ""
                 notes.append(f"{arm}/seed{seed} {run.status}{cause.rstrip('.')}.")
-        missing = design.find_missing(arm, evidence.runs.get(arm, {}))
+        missing = design.find_missing(arm, [*evidence.runs.get(arm, {}), *evidence.excluded])
         if arm in design.absent:
             notes.append(f"{arm} not run: {design.absent[arm].rstrip('.')}.")
         elif missing and (arm != SCRATCH or evidence.runs.get(arm)):
@@ -306,7 +329,7 @@ def find_off_budget(design: Design, runs: Iterable[Record]) -> str | None:
     for _, group in sorted(seeds.items()):
         if why := _compare_spent(group, design.matched):
             return why
-    for group in arms.values():
+    for group in arms.values() if design.universe is None else ():  # settings may have budgets of their own
         units = [unit for unit in BUDGETS if all(find_spent(run, unit) is not None for run in group)]
         alike = any(_compare_spent(group, unit) is None for unit in units)
         if not alike and (why := _compare_spent(group, design.matched)):

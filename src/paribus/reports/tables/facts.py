@@ -22,16 +22,21 @@ Config = Mapping[str, Any]
 
 
 def find_facts(
-    arms: Iterable[str], records: Sequence[Record], roots: Sequence[Path], overrides: Sequence[str] = ()
+    arms: Iterable[str],
+    records: Sequence[Record],
+    roots: Sequence[Path],
+    overrides: Sequence[str] = (),
+    settings: bool = False,
 ) -> dict[str, str]:
     """{what: in words}; arms that differ have their values listed. Empty without readable configs.
 
-    overrides: the user's own, of the last command; those of speed and logging are left out.
+    overrides: the user's own, of the last command; those of speed and logging are left out. settings: whether the seeds
+    are settings of a universe, which differ in all of this.
     """
     done = [record for record in records if record.done and record.arm in set(arms)]
-    first = {record.arm: record for record in reversed(done)}
+    first = {(record.arm, record.seed if settings else 0): record for record in reversed(done)}
     known: list[tuple[Record, Config]] = []
-    for record in (first[arm] for arm in arms if arm in first):
+    for record in (first[key] for arm in arms for key in sorted(first) if key[0] == arm):
         run = find_stored(record, roots)
         if config := (run.read_config() if run else None):
             known.append((record, config))
@@ -42,7 +47,7 @@ def find_facts(
         "budget": _join_budgets([record for record, _ in known]),
         "model": _join(_describe_model(record, config["model"]) for record, config in known),
         "vocabulary": _join(_describe_vocabulary(config["tokenizer"]) for _, config in known),
-        "seeds": _count(len({record.seed for record in done}), "seed"),
+        "seeds": _count(len({record.seed for record in done}), "setting" if settings else "seed"),
         "processor": _join(str(record.profile.get("device", "")) for record in done),
         "overrides": ", ".join(
             override for override in portable_overrides(overrides) if not _NO_EFFECT.match(override)

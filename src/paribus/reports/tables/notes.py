@@ -64,7 +64,12 @@ def write_notes(
     changed = sum(run.changed for run in done)
     tree = "were made from a tree with uncommitted changes, so that their commit does not say what ran"
     notes += [f"{changed} of {len(done)} runs {tree}."] if changed else []
-    return (*notes, *evidence.notes)
+    excluded = Counter(evidence.excluded.values())
+    notes += [
+        f"{count} of {len(design.list_settings(design.seeds))} settings do not count, for no arm: {why}."
+        for why, count in excluded.items()
+    ]
+    return tuple(map(design.name_unit, (*notes, *evidence.notes)))
 
 
 def describe_revised(design: Design) -> list[str]:

@@ -17,6 +17,7 @@ from paribus.verdict.statistics import PAIRED
 SCHEMA = 1
 # what the n of a table counts; `RUNS`: of another framework, of which nothing is known but their numbers
 PRETRAININGS, TUNINGS, RUNS = "pre-training runs", "fine-tuning runs of one checkpoint", "runs"
+SETTINGS = "settings"  # of a universe
 BOTH: Final = "both"
 STYLES: Final = {  # of a mean: how the caption says it
     BOTH: "Mean (standard deviation) [95% t interval of the mean]",
@@ -292,7 +293,8 @@ class ClaimRow:
     `says`: the claim in plain words, if its sweep file has them; `whose`: "paper", "ours" or "A/A". `p`: the smallest
     error rate of the whole table at which it is decided. `measured` of the `asked` columns that it names were measured;
     every arm is below a linear model in those of `below`. `checks`: of each the heaviest result among the contrasts
-    that the verdict rests on; `strength`: of a decided verdict, what they make of it.
+    that the verdict rests on; `strength`: of a decided verdict, what they make of it. `words`: over the settings of a
+    universe, such as "holds on average".
     """
 
     text: str
@@ -310,17 +312,18 @@ class ClaimRow:
     below: tuple[str, ...] = field(default=(), metadata=OMITTED)
     checks: tuple[Check, ...] = field(default=(), metadata=OMITTED)
     strength: Strength | None = field(default=None, metadata=OMITTED)
+    words: tuple[str, ...] = field(default=(), metadata=OMITTED)
 
     @property
     def word(self) -> str:
         """The verdict with what qualifies it, such as "reproduced (1 of 6 columns)"."""
-        return qualify(self.verdict, self.measured, self.asked, self.below, self.weakness)
+        return qualify(self.verdict, self.measured, self.asked, self.below, self.weakness, self.words)
 
     @property
     def short_word(self) -> str:
         """The same with the strength alone, such as "reproduced (weak)"."""
         strength = "" if self.strength in (None, SOLID) else str(self.strength)
-        return qualify(self.verdict, self.measured, self.asked, self.below, strength)
+        return qualify(self.verdict, self.measured, self.asked, self.below, strength, self.words)
 
     @property
     def weakness(self) -> str:
@@ -343,11 +346,13 @@ def describe_strength(checks: Sequence[Check], strength: Strength | None) -> str
     return "" if strength in (None, SOLID) else f"{strength}: {explain(checks)}"
 
 
-def qualify(verdict: str, measured: int, asked: int, below: Sequence[str], strength: str = "") -> str:
-    """The verdict with what its checks make of it, with the columns that it rests on, and with those in which a linear
-    model beats every arm.
+def qualify(
+    verdict: str, measured: int, asked: int, below: Sequence[str], strength: str = "", words: Sequence[str] = ()
+) -> str:
+    """The verdict with its words over settings, with what its checks make of it, with the columns that it rests on, and
+    with those in which a linear model beats every arm.
     """
-    parts = [strength] if strength else []
+    parts = [*words, *[strength] * bool(strength)]
     parts += [f"{measured} of {asked} columns"] if 0 < measured < asked else []
     if below and verdict != NOT_RUN:
         parts.append(f"every arm is below the bag of words on {', '.join(below)}")
@@ -434,13 +439,86 @@ class Band:
     runs: tuple[tuple[float | None, ...], ...] = field(default=(), metadata=OMITTED)
 
 
+@dataclass(frozen=True)
+class SettingRow:
+    """A setting of a universe. `excluded`: why no arm's run there counts."""
+
+    number: int
+    values: Mapping[str, str]
+    excluded: str = field(default="", metadata=OMITTED)
+
+
+@dataclass(frozen=True)
+class FactorRow:
+    """An effect over one factor. `fitted`: {value: the effect there}; `p`: that it does not depend on the factor;
+    `p_table`: the same adjusted for all factors and contrasts of the table, which decides below 0.05.
+    """
+
+    factor: str
+    fitted: Mapping[str, float]
+    p: float
+    p_table: float
+
+
+@dataclass(frozen=True)
+class SettingsRow:
+    """One pair on one column over the settings: n effects, `arm` minus `versus`, {number of the setting: effect}.
+
+    `ci_low`, `ci_high`: of the mean, at 95%. `prediction`: where the effect in a new setting lies, at 95%; `wide`: the
+    same at the level of the claim, which the words rest on. `holds` of the n settings are on the claim's side;
+    `share`: the 95% interval of their share. `expected`, `seen`: of a control.
+    """
+
+    column: str
+    arm: str
+    versus: str
+    n: int
+    mean: float
+    sd: float | None
+    ci_low: float | None
+    ci_high: float | None
+    prediction: tuple[float, float] | None
+    holds: int
+    share: tuple[float, float]
+    effects: Mapping[str, float]
+    factors: tuple[FactorRow, ...] = ()
+    wide: tuple[float, float] | None = field(default=None, metadata=OMITTED)
+    level: float | None = field(default=None, metadata=OMITTED)
+    words: tuple[str, ...] = field(default=(), metadata=OMITTED)
+    expected: str = field(default="", metadata=OMITTED)
+    seen: bool | None = field(default=None, metadata=OMITTED)
+
+    @property
+    def pair(self) -> str:
+        """Such as `dynamic - static`."""
+        return f"{self.arm} - {self.versus}"
+
+
+@dataclass(frozen=True)
+class UniverseTable:
+    """What the settings of a universe say. `factors`: {config key: its values, as the sweep file writes them};
+    `claims`: {claim: its contrasts}; `controls`: the twin of the baseline and arms of known effect.
+    """
+
+    factors: Mapping[str, Any]
+    settings: tuple[SettingRow, ...]
+    claims: Mapping[str, tuple[SettingsRow, ...]]
+    controls: tuple[SettingsRow, ...]
+
+    @property
+    def excluded(self) -> list[SettingRow]:
+        """The settings that do not count."""
+        return [row for row in self.settings if row.excluded]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Table:
     """A sweep's table at a scale. `tuning`: the search that chose values for the arms, as its JSON.
 
-    `replication`: what n counts: PRETRAININGS, TUNINGS or RUNS. `scale`: empty for RUNS. `facts`: {what: in words} of
-    the text, the budget, the model, the vocabulary, the seeds, the processor and the overrides (see `facts`). `stage`:
-    whether its verdicts explore, or confirm what was frozen before the runs (see `sweeps.lock`); empty for RUNS.
+    `replication`: what n counts: PRETRAININGS, TUNINGS, SETTINGS or RUNS. `scale`: empty for RUNS. `facts`: {what: in
+    words} of the text, the budget, the model, the vocabulary, the seeds, the processor and the overrides (see `facts`).
+    `stage`: whether its verdicts explore, or confirm what was frozen before the runs (see `sweeps.lock`); empty for
+    RUNS.
     """
 
     study: str
@@ -466,6 +544,7 @@ class Table:
     tuned: Mapping[str, Tuned] = field(default_factory=dict)
     curves: Mapping[str, Mapping[str, Band]] = field(default_factory=dict)
     facts: Mapping[str, str] = field(default_factory=dict, metadata=OMITTED)
+    universe: UniverseTable | None = field(default=None, metadata=OMITTED)
 
     @property
     def label(self) -> str:

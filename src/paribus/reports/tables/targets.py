@@ -32,7 +32,7 @@ def find_apart(design: Design, evidence: Evidence) -> dict[str, frozenset[str]]:
     """
     differences = design.audit.get("differences", {})
     varied = {*design.varies, *(key for of_arm in differences.values() for key in of_arm)}
-    same_text = not design.varies_text and "input.length" not in varied
+    same_text = not design.varies_text and "input.length" not in varied and design.universe is None
     apart: dict[str, frozenset[str]] = {}
     for loss, sets in list_sets(design, evidence).items():
         asked = {arm: {(one.what, one.places if same_text else 0) for one in of_arm} for arm, of_arm in sets.items()}

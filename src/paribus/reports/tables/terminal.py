@@ -123,7 +123,12 @@ def _list_brief_parts(table: Table, out: Path, step: str | None, width: int) -> 
         color = color if claim.strength in (None, SOLID) else OPEN[1]
         whose = f" ({OWNERS[claim.whose]})" if claim.whose else ""
         yield Text(
-            fill(f"{mark} {claim.says or claim.text}{whose}: {claim.said}", width, subsequent_indent="  "), color
+            fill(
+                f"{mark} {claim.says or claim.text}{whose}: {'; '.join([claim.said, *claim.words])}",
+                width,
+                subsequent_indent="  ",
+            ),
+            color,
         )
         for line in _list_evidence(table, claim):
             yield fill(f"  {line}", width, subsequent_indent="    ")

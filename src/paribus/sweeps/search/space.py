@@ -50,6 +50,12 @@ class Interval:
         between = [low + share * (high - low) for share in shares]
         return [self.text(math.exp(value) if self.log else value) for value in between]
 
+    def at(self, share: float) -> str:
+        """The value at a share (0 to 1) of the interval; whole numbers have equal parts of it."""
+        low, high = (self.low, self.high + 1) if self.whole else (self.low, self.high)
+        value = low * (high / low) ** share if self.log else low + share * (high - low)
+        return str(min(int(value), int(self.high))) if self.whole else self.text(value)
+
 
 @dataclass(frozen=True)
 class Choice:
@@ -65,6 +71,10 @@ class Choice:
 
     def text(self, value: object) -> str:
         return str(value)
+
+    def at(self, share: float) -> str:
+        """The value at a share (0 to 1) of the list, of which each has an equal part."""
+        return self.values[min(int(share * len(self.values)), len(self.values) - 1)]
 
     def number(self, text: str) -> object:
         """The value that Optuna has for one of the texts."""
