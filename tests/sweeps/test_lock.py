@@ -192,3 +192,17 @@ def test_from_freezing_to_a_confirmed_study(here: Here, capsys: pytest.CaptureFi
     assert {*manifest.runs} == {"slow/seed2", "fast/seed2", "slow/seed3", "fast/seed3"}
     assert manifest.lock["generation"] == 1
     assert json.loads(Path("sweeps/mine.test.lock.json").read_text())["seeds"] == [2, 3]
+    capsys.readouterr()
+    shown = ["sweeps/mine.yaml", "scale=test", "study=mine_confirmed"]
+    assert main(["table", *shown, "out=out"]) == 0
+    assert json.loads(Path("out/table.json").read_text())["stage"] == "confirmed"
+    assert "; confirmed" in Path("out/table.md").read_text()
+    capsys.readouterr()
+    main(["audit", *shown, "out=out"])
+    assert "lock" not in capsys.readouterr().out
+    here(claims=["slow > fast on mlm_loss, margin 0.2 nats"])
+    assert main(["table", *shown, "out=changed"]) == 0
+    assert json.loads(Path("changed/table.json").read_text())["stage"] == "exploratory"
+    assert "The sweep file or the rules were changed after it was frozen" in Path("changed/table.md").read_text()
+    main(["audit", *shown, "out=changed"])
+    assert "✗ its runs were to confirm a lock: The sweep file or the rules were changed" in capsys.readouterr().out

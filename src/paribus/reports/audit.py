@@ -27,6 +27,7 @@ from paribus.runs.manifest import find_manifest
 from paribus.runs.record import Record
 from paribus.runs.store import StudyRecords, find_records, find_stored
 from paribus.sweeps.control import NAMES, describe_changes, list_settings
+from paribus.sweeps.lock import CONFIRMED, find_early, list_records, read_lock
 from paribus.sweeps.sweep import SCRATCH, UNMATCHED, Sweep
 from paribus.verdict.controls import TOLERANCE
 
@@ -206,6 +207,17 @@ def _find_mixed(design: Design, done: Sequence[Record]) -> list[str]:
     return findings
 
 
+def _audit_lock(sweep: Sweep, scale: str, design: Design, roots: Sequence[Path]) -> list[str]:
+    """What speaks against confirming runs: nothing is locked, or runs are older than the lock."""
+    manifest = find_manifest(roots, design.study, scale)
+    if manifest is None or not manifest.lock:
+        return []
+    if design.stage != CONFIRMED or (lock := read_lock(sweep.path, scale)) is None:
+        return [f"its runs were to confirm a lock: {' '.join(design.frozen)}"]
+    early = find_early(lock, manifest.lock["commit"], sweep.path.parent, design.study, list_records(roots))
+    return [f"older than the lock: {_list_some(early)}"] if early else []
+
+
 def _audit_history(sweep: Sweep, scale: str, folder: Path, keep: bool) -> Report:
     """The generations of the study, as its commits say; a finding if its table says otherwise."""
     recipe = conf_dir() / "recipe" / f"{name_recipe(sweep.family, scale, sweep.recipes.get(scale))}.yaml"
@@ -291,6 +303,7 @@ def summarize(
         mend = f"run `paribus run {sweep.path.stem} scale={scale}` first, or give runs="
         raise UserError(f"no run of {study} at scale={scale} to audit", mend)
     checked = audit_records(design, stored, roots)
+    checked.findings.extend(_audit_lock(sweep, scale, design, roots))
     history = _audit_history(sweep, scale, results / scale / study, keep_history)
     checked = Report([*checked.sections, history.sections[0]], [*checked.findings, *history.findings])
     if out is None:

@@ -31,6 +31,7 @@ from paribus.sweeps.control import NAMES, list_settings
 from paribus.sweeps.expand import expand
 from paribus.sweeps.request import Request
 from paribus.sweeps.sweep import Sweep
+from paribus.sweeps.tuning import Tune
 from paribus.verdict.rules import VERSION as RULES
 from paribus.verdict.sequential import Looks
 
@@ -256,21 +257,19 @@ def _fix(request: Request, seeds: Sequence[int], looks: Looks | None) -> tuple[d
         },
         "columns": list(sweep.columns),
         "claims": list(sweep.claims),
-        "tune": None
-        if tune is None
-        else {
-            "trials": tune.trials,
-            "on": tune.on,
-            "seeds": list(tune.seeds),
-            "sampler": tune.sampler,
-            "space": tune.texts,
-        },
+        "universe": {number: dict(setting) for number, setting in expanded.settings.items() if int(number) in seeds},
+        "tune": None if tune is None else _describe_search(tune),
     }
     pretrainings = {}
     if tune is None:
         pretrainings = {job.label: expanded.identity(job).pretrain for job in expanded.jobs}
     whole: dict[str, Any] = json.loads(json.dumps(fixed))
     return whole, pretrainings
+
+
+def _describe_search(tune: Tune) -> dict[str, Any]:
+    kept = {"trials": tune.trials, "on": tune.on, "seeds": list(tune.seeds), "sampler": tune.sampler}
+    return {**kept, "space": dict(tune.texts)}
 
 
 def _compare(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
