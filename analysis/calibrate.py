@@ -14,6 +14,7 @@ the false verdicts are counted in the claims that it returns. An entry of the fi
     them, on which no verdict rests;
     power and formula (planted effects alone): decided / intervals, beside the noncentral t;
     mean_seeds (seeds added until decided, or by hand, alone): seeds used per sweep;
+    generations (tables frozen again alone): how many tables of new seeds are read;
     prediction (settings of a universe alone): covered / intervals: of the 95 % prediction intervals over the effect
     in one further setting; words: how many tables said each of them of a claim;
     runs, shared, spread, luck (runs of another framework alone): {arm: its runs}, how many seeds all arms share,
@@ -89,6 +90,7 @@ class Plan:
         most: if seeds are added until the claims are decided, how many at most.
         by_hand: if claims are open, the seeds that are run by hand next, without saying so before.
         read: whether a table of the first seeds is read at the full error rate before seeds are added.
+        generations: how many tables of new seeds are read, one after the other, as a sweep that is frozen again has.
         spread: {arm: its own noise, as a multiple of the others'}.
         collapse: the chance that a run ends where the model from scratch is.
         loss: whether the only column is a held-out loss.
@@ -114,6 +116,7 @@ class Plan:
     most: int | None = None
     by_hand: int | None = None
     read: bool = False
+    generations: int = 1
     spread: Mapping[str, float] = field(default_factory=dict)
     collapse: float = 0.0
     loss: bool = False
@@ -199,6 +202,9 @@ def plans() -> list[Plan]:
         Plan("identical arms, seeds added until the one claim is decided", (f"a > {BASE}",), FIRST, arms=(BASE, "a"),
              tails=tails, most=8, simulations=count) for tails, count in (("normal", 10_000), ("t3", 2000))
     ]  # fmt: skip
+    found += [
+        Plan("identical arms, tables frozen again", better, 5, generations=count, simulations=6000) for count in (2, 3)
+    ]
     return [*found, *_corners(), *_foreign(), *_universes()]
 
 
@@ -404,6 +410,10 @@ def _judge(design: Design, records: Sequence[Record]) -> Verdicts:
 
 def rule_sweep(plan: Plan, random: Any) -> tuple[list[Verdicts], int]:
     """(the tables of one simulated sweep that are read, the last one last; seeds it took)."""
+    if plan.generations > 1:
+        design = plan.design(plan.seeds)
+        tables = [_judge(design, simulate(plan, random, plan.seeds)) for _ in range(plan.generations)]
+        return tables, plan.seeds * plan.generations
     records, read = simulate(plan, random, plan.last), list[Verdicts]()
     if plan.by_hand is not None or plan.read or plan.most is None:
         first = [one for one in records if plan.runs or one.seed < plan.seeds]
@@ -549,6 +559,8 @@ def measure(plan: Plan, simulations: int, random: Any) -> dict[str, Any]:
         entry["formula"] = round(formula, 4)
     if plan.runs:
         entry |= {"runs": dict(plan.runs), "shared": plan.shared, "spread": dict(plan.spread), "luck": plan.luck}
+    if plan.generations > 1:
+        entry["generations"] = plan.generations
     if plan.most is not None or plan.by_hand is not None:
         entry["mean_seeds"] = round(seeds / simulations, 2)
     return entry
