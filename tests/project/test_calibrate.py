@@ -7,6 +7,7 @@ import json
 import sys
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -158,6 +159,19 @@ def test_what_a_universe_says_of_a_new_setting_is_as_sure_as_it_says() -> None:
     for name in (calibrate.STRONG, calibrate.RARE):
         (entry,) = (entry for entry in entries if entry["design"] == name)
         assert f"{entry['false_verdicts'] / entry['tables']:.1%}" in said, name
+
+    found = {entry["seeds"]: find_traced(entry, "ab") for entry in usual if "one factor" in entry["design"]}
+    strong = find_traced(next(entry for entry in usual if "planted" in entry["design"]), "b")
+    assert f"in {found[12]:.0%} of the tables with 12 settings, and in {found[24]:.0%} with 24" in said
+    assert f"twice as much, in {strong:.0%} with 12" in said
+
+
+def find_traced(entry: dict[str, Any], arms: str) -> float:
+    """In which share of the tables the effect of an arm is traced to the factor that moves it."""
+    counts = [
+        n for words, n in entry["words"].items() if f"depends on {calibrate.FACTOR}" in words and words[0] in arms
+    ]
+    return sum(counts) / len(arms) / float(entry["tables"])
 
 
 def test_a_simulated_universe_has_the_truth_it_says() -> None:
