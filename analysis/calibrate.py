@@ -69,6 +69,7 @@ OUT = Path(__file__).parent / "results" / "calibration.json"
 SD = 0.01  # of one arm's score over pre-training seeds: a point
 GAP = SD * math.sqrt(2.0)  # standard deviation of a paired difference of two such arms
 PLANTED = "planted effect"
+AGAIN = "identical arms, tables frozen again"
 READ = "identical arms, seeds added to a table that was read, until decided"
 STRONG, RARE = "settings: strongly skewed effects", "settings: an effect in one setting of seven"
 NEARLY = 0.9  # of all settings: what `nearly everywhere` says at least
@@ -202,10 +203,8 @@ def plans() -> list[Plan]:
         Plan("identical arms, seeds added until the one claim is decided", (f"a > {BASE}",), FIRST, arms=(BASE, "a"),
              tails=tails, most=8, simulations=count) for tails, count in (("normal", 10_000), ("t3", 2000))
     ]  # fmt: skip
-    found += [
-        Plan("identical arms, tables frozen again", better, 5, generations=count, simulations=6000) for count in (2, 3)
-    ]
-    return [*found, *_corners(), *_foreign(), *_universes()]
+    again = [Plan(AGAIN, better, 5, generations=count, simulations=6000) for count in (2, 3)]
+    return [*found, *_corners(), *_foreign(), *_universes(), *again]
 
 
 def _universes() -> list[Plan]:
