@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 
 from paribus.core.console import progress, say
 from paribus.core.errors import UserError
+from paribus.core.jsonable import to_json
 from paribus.reports.audit import IN_ORDER
+from paribus.reports.decision_accuracy import predict_large
 from paribus.reports.plots.panel import TableView
 from paribus.reports.site.arm_page import Samples, find_cache, list_records, name_record, render_arm
 from paribus.reports.site.claim_page import render_claim_page
@@ -65,8 +68,11 @@ def render_pages(entries: Sequence[Entry], searches: Sequence[Search], samples: 
         yield f"assets/{name}", (files("paribus.reports.site") / "assets" / name).read_bytes()
     yield "assets/table.css", make_style().encode()
     yield "index.html", render_index(entries, lines, searches)
-    yield "claims.md", render_overview(lines)
-    yield "scales.html", render_scales(entries, lines)
+    prediction = predict_large([entry.table for entry in entries])
+    yield "claims.md", render_overview(lines, prediction)
+    yield "scales.html", render_scales(entries, lines, prediction)
+    if prediction is not None:
+        yield "scales.json", (json.dumps(to_json(prediction), indent=1) + "\n").encode()
     yield from render_atlas(entries, sweeps)
     for search in searches:
         yield search.place, render_search_page(search)
