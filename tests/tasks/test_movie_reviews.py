@@ -12,8 +12,16 @@ import pytest
 
 from paribus.core.errors import UserError
 from paribus.tasks import movie_reviews
-from paribus.tasks.movie_reviews import ARCHIVE, MEMBERS, NESTED, find_link, label_rows, main, read_members
-from paribus.tasks.tables.table import LabelTable
+from paribus.tasks.movie_reviews import (
+    ARCHIVE,
+    MEMBERS,
+    NESTED,
+    RatedSnippets,
+    find_link,
+    label_rows,
+    main,
+    read_members,
+)
 
 RATED = "0\t1.0\tWitty\r\n1\t2.5\tA ''gem'' .\r\n2\t-0.5\tToo long , d\u00e9j\u00e0 vu\r\n3\t0.0\tIt is a film\r\n"
 
@@ -32,6 +40,11 @@ def pack(members: dict[str, bytes], kind: bytes = tarfile.REGTYPE) -> bytes:
 def archive(text: str = RATED) -> bytes:
     inner = {place: text.encode() for place in MEMBERS.values()}
     return pack({"vaderSentiment-3.3.2/setup.py": b"raise SystemExit('it ran')", NESTED: pack(inner)})
+
+
+def make_task(path: str) -> RatedSnippets:
+    columns, classes = {"text": "text", "label": "label"}, ["negative", "positive"]
+    return RatedSnippets("movie_reviews", columns, classes, path=path, splits={"train": "train"}, held_out=0.5)
 
 
 @pytest.fixture
@@ -66,14 +79,16 @@ def test_four_files_are_written_and_the_task_reads_them(known: Path, capsys: pyt
         [ARCHIVE, *(f"{name}.jsonl" for name in MEMBERS)]
     )
     assert "movie_reviews.jsonl: 3 snippets" in capsys.readouterr().out
-    task = LabelTable(
-        "movie_reviews", {"text": "text", "label": "label"}, ["negative", "positive"],
-        path=str(folder / "movie_reviews.jsonl"), splits={"train": "train"}, held_out=0.5,
-    )  # fmt: skip
+    task = make_task(str(folder / "movie_reviews.jsonl"))
     rows = [json.loads(line) for line in (folder / "movie_reviews.jsonl").read_text().splitlines()]
     examples = task.read("train", "validation")
     found = {row.text: row.label for split in examples.values() for row in split}
     assert found == {row["text"]: int(row["label"] == "positive") for row in rows}
+
+
+def test_a_task_without_its_file_says_what_to_type() -> None:
+    with pytest.raises(UserError, match=r"no file data/nowhere.jsonl: type `make movie-reviews`"):
+        make_task("data/nowhere.jsonl").source()
 
 
 def test_another_archive_or_none_is_refused_in_one_line(known: Path, capsys: pytest.CaptureFixture[str]) -> None:

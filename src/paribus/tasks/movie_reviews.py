@@ -25,6 +25,7 @@ from urllib.request import urlopen
 
 from paribus.core.errors import UserError
 from paribus.core.files import write_text
+from paribus.tasks.tables.table import LabelTable
 
 ARCHIVE = "vaderSentiment-3.3.2.tar.gz"
 SHA256 = "5d7c06e027fc8b99238edb0d53d970cf97066ef97654009890b83703849632f9"
@@ -39,6 +40,15 @@ MEMBERS = {  # what we write: where it is in the nested archive
 FOLDER = Path("data/rated_snippets")
 _LARGEST = 10_000_000  # bytes of a member
 _SECONDS = 120  # to wait for the package index
+
+
+class RatedSnippets(LabelTable):
+    """Positive or negative snippets (settings: see `LabelTable`). Raises UserError if they are not here yet."""
+
+    def _files(self, split: str) -> list[Path]:
+        if not Path(str(self.path)).expanduser().exists():
+            raise UserError(f"{self.key}.path: no file {self.path}", "type `make movie-reviews`, or give the path")
+        return super()._files(split)
 
 
 def write_snippets(folder: Path, archive: bytes) -> dict[str, int]:
