@@ -105,9 +105,10 @@ vulnerabilities: ## print known vulnerabilities of the pinned packages, if pip-a
 	@$(PYTHON) -m venv $(VENV)/audit && $(VENV)/audit/bin/python -m pip install --quiet --disable-pip-version-check pip-audit && \
 	timeout 300 $(VENV)/audit/bin/pip-audit --requirement constraints.txt --no-deps --disable-pip || echo "vulnerabilities: not checked, or found (above)"
 
-results: setup ## write docs/results.md, every claim that the committed tables measure
+results: setup ## write docs/results.md and docs/tasks.md: what the committed tables say of every claim and every column
 	@$(BIN)/paribus report examples=0 reports=analysis/none runs=analysis/none out=reports/committed >/dev/null
 	@cp reports/committed/claims.md docs/results.md
+	@cp reports/committed/columns.md docs/tasks.md
 
 screenshot: setup ## redraw the README's picture of the report with Chromium: analysis/results/report.png
 	@$(BIN)/paribus report examples=0 out=reports/screenshot >/dev/null

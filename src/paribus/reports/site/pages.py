@@ -17,6 +17,7 @@ from paribus.reports.site.arm_page import Samples, find_cache, list_records, nam
 from paribus.reports.site.claim_page import render_claim_page
 from paribus.reports.site.claims import describe_cost, make_lines
 from paribus.reports.site.collect import Entry, collect, find_untabled, load_sweeps
+from paribus.reports.site.columns import measure_all, render_columns, write_columns
 from paribus.reports.site.overview import render_index, render_overview, render_scales
 from paribus.reports.site.searches import Search, find_searches, render_search_page
 from paribus.reports.tables.blocks import NONE, Block, CellText
@@ -73,6 +74,10 @@ def render_pages(entries: Sequence[Entry], searches: Sequence[Search], samples: 
     yield "scales.html", render_scales(entries, lines, prediction)
     if prediction is not None:
         yield "scales.json", (json.dumps(to_json(prediction), indent=1) + "\n").encode()
+    signals = measure_all(entries)
+    if signals:
+        yield "columns.md", render_columns(signals)
+        yield "columns.json", write_columns(signals)
     yield from render_atlas(entries, sweeps)
     for search in searches:
         yield search.place, render_search_page(search)
