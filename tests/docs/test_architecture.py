@@ -32,7 +32,7 @@ def named_files(text: str) -> list[str]:
 
 def find(name: str) -> Path:
     """A file as the document names it: below the package, or at the top of the checkout."""
-    top = name.split("/")[0] in ("conf", "docs", "src", "tests")
+    top = name.split("/")[0] in ("analysis", "conf", "docs", "src", "tests")
     return (ROOT if top else PACKAGE) / name
 
 
