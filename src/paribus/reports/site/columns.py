@@ -12,6 +12,7 @@ from paribus.reports.site.collect import Entry
 from paribus.reports.tables.blocks import format_value
 from paribus.reports.tables.html import render
 from paribus.reports.tables.markdown import render_grid
+from paribus.reports.tables.schema import PRETRAININGS, TUNINGS
 from paribus.verdict.metrics import in_points
 
 NOTHING = "-"
@@ -22,11 +23,11 @@ HEADER = (
 
 
 def measure_all(entries: Sequence[Entry]) -> list[ColumnSignal]:
-    """Every column of every table whose sweep file is known."""
+    """Every column of every table whose sweep file is known, and whose runs differ in their seeds alone."""
     return [
         signal
         for entry in entries
-        if entry.design is not None
+        if entry.design is not None and entry.table.replication in (PRETRAININGS, TUNINGS)
         for signal in measure_columns(entry.design, entry.records, entry.table.replication)
     ]
 
