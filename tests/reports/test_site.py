@@ -763,7 +763,8 @@ def test_pages_fit_and_labels_do_not_collide(site: Path, tmp_path: Path, width: 
 
 def test_claims_stand_in_a_markdown_page_at_the_largest_scale(site: Path) -> None:
     text = (site / "claims.md").read_text()
-    assert re.findall(r"^##+ (.*)", text, re.MULTILINE) == ["At cpu scale", "roberta_table1"]
+    headings = ["At cpu scale", "roberta_table1", "Does a small verdict predict a large one?"]
+    assert re.findall(r"^##+ (.*)", text, re.MULTILINE) == headings
     claim = json.loads((site / "roberta_table1/cpu/table.json").read_text())["claims"][0]
     (row,) = [line for line in text.splitlines() if line.startswith(f"- `{claim['text']}` (ours). ")]
     assert f"**{claim['verdict'].capitalize()}** (2 of 3 columns): " in row

@@ -22,7 +22,7 @@ from paribus.models.heads.choices import Classifier
 from paribus.tasks.docs.scored import ScoredNext, ScoredShift, ScoredText
 from paribus.tasks.examples import ChoiceExample
 from paribus.tasks.tables.choices import ClozeTable, LikelyTable
-from paribus.tasks.types.scored import CHOSEN, LIKELY, Scored, Totals, plan_windows
+from paribus.tasks.types.scored import CHOSEN, LIKELY, MaskedScored, Scored, Totals, plan_windows
 from paribus.training.run import run
 
 VOCABULARY = Vocabulary(size=60, pad=0, unk=1, cls=2, sep=3, mask=4, specials=(0, 1, 2, 3, 4))
@@ -88,6 +88,29 @@ def test_only_the_option_counts_and_no_special_token() -> None:
     assert read.tolist() == [12, 2, 12, 1, 2, 1, 12, 2]
     assert found.tokens_N.tolist() == [1, 1, 2, 2, 1, 1]
     assert sorted(np.concatenate(found.split(np.arange(6))).tolist()) == list(range(6))
+
+
+def test_a_masked_model_is_asked_for_one_token_after_the_other() -> None:
+    found = encode(MaskedScored(PLACES, ("accuracy",)), ChoiceExample("10 11", None, ["20", "21 1 22"], 1))
+    batch = found.batch(np.arange(3), 1)
+    real = [ids[:length].tolist() for ids, length in zip(batch["ids_BL"], batch["length_B"], strict=True)]
+    assert real == [[2, 10, 11, 4, 3], [2, 10, 11, 4, 1, 22, 3], [2, 10, 11, 21, 1, 4, 3]]
+    assert batch["target_P"].tolist() == [20, 21, 22]
+    assert batch["asked_P"].tolist() == [0, 1, 2]
+    assert batch["ids_BL"].reshape(-1)[batch["slot_P"]].tolist() == [4, 4, 4]
+    assert found.option_N.tolist() == [0, 1, 1]
+    with pytest.raises(UserError, match=r"has 5 tokens with an option: finetune\.length=4: set finetune\.length=5 and"):
+        encode(MaskedScored(PLACES), ChoiceExample("10 11", None, ["20", "21"], 1), length=4)
+
+
+def test_the_rows_of_an_option_are_added_up() -> None:
+    """As (Salazar et al. 2020) define the pseudo-log-likelihood."""
+    kind, example = MaskedScored(PLACES, ("accuracy",)), ChoiceExample("10", None, ["20", "21 22"], 1)
+    rows = encode(kind, example)
+    (totals,) = kind.predict([(-5.0, 1.0), (-2.0, 0.0), (-2.5, 1.0)], rows, [example])
+    assert totals.score_K.tolist() == [-5.0, -4.5]
+    assert (totals.tokens_K.tolist(), totals.wrong_K.tolist()) == ([1, 2], [1, 1])
+    assert kind.score([totals], [example]) == {"accuracy": 1.0}
 
 
 def test_what_does_not_fit_is_refused() -> None:
@@ -303,13 +326,44 @@ def test_a_run_answers_without_training(options: Path, arguments: list[str], mor
         assert record["task_points"][0]["task_runs"][0]["metrics"] != {}
 
 
+def test_a_masked_model_answers_as_a_plain_loop_in_transformers(options: Path, arguments: list[str]) -> None:
+    from transformers import AutoModelForMaskedLM, AutoTokenizer
+
+    shape = ["model.initializer_range=0.3", "model.positions=40", "finetune.length=40"]
+    folder = run(compose([*arguments, "objective=mlm", "task=exam", *shape]))
+    found = json.loads((folder / "result.json").read_text())["task_runs"][0]["metrics"]
+    model = AutoModelForMaskedLM.from_pretrained(folder / "model").eval()
+    tokenizer = AutoTokenizer.from_pretrained(folder / "model")
+    right = {"accuracy": 0, "accuracy_token": 0}
+    for line in (options / "validation.jsonl").read_text().splitlines():
+        row, scores = json.loads(line), []
+        for option in row["options"]:
+            before = tokenizer(f"{row['article']} {row['question']}", add_special_tokens=False)["input_ids"]
+            asked = tokenizer(option, add_special_tokens=False)["input_ids"]
+            ids = [tokenizer.cls_token_id, *before, *asked, tokenizer.sep_token_id]
+            places = [at for at in range(1 + len(before), len(ids) - 1) if ids[at] != tokenizer.unk_token_id]
+            total = 0.0
+            for at in places:
+                masked = torch.tensor([[*ids[:at], tokenizer.mask_token_id, *ids[at + 1 :]]])
+                with torch.no_grad():
+                    total += float(model(masked).logits[0, at].log_softmax(-1)[ids[at]])
+            scores.append((total, total / len(places)))
+        for way, name in enumerate(right):
+            right[name] += max(range(3), key=lambda at, way=way: scores[at][way]) == PLACES.index(row["answer"])
+    assert {name: found[name] for name in right} == {name: pytest.approx(count / 9) for name, count in right.items()}
+
+
+def test_a_masked_model_has_no_likelihood_of_a_text(
+    options: Path, arguments: list[str], refused_run: Callable[..., str]
+) -> None:
+    message = refused_run(*arguments, "objective=mlm", "task=exam", "+tasks.exam.metrics=[perplexity]")
+    assert "tasks.exam.metrics: perplexity needs a left-to-right model: choose from accuracy" in message
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (
-            ["objective=mlm", "masking=bernoulli", "model.attention=full"],
-            "set objective=clm masking=none model.attenti",
-        ),
+        (["objective=mlm", "masking=bernoulli"], "set objective=clm masking=none model.attenti"),
         (["finetune.length=8"], r"tasks\.exam: the prompt .* tokens with an option: finetune.length=8: set "),
         (["finetune.length=64", "model.positions=32"], "finetune.length=64 exceeds model.positions=32"),
         (["finetune/head=bilstm"], "finetune.head is set, but it does nothing in tasks.exam"),

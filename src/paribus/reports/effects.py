@@ -133,7 +133,12 @@ def build_ladders(tables: Sequence[Table]) -> list[Ladder]:
 
 def _rank(rung: Rung) -> tuple[int, float]:
     """A checkpoint that is not pre-trained any further has no FLOPs on record, at whatever scale."""
-    return SCALES.index(rung.scale) if rung.scale in SCALES else len(SCALES), rung.flops or 0.0
+    return rank_scale(rung.scale), rung.flops or 0.0
+
+
+def rank_scale(scale: str) -> int:
+    """Small scales first, and last those that no recipe has."""
+    return SCALES.index(scale) if scale in SCALES else len(SCALES)
 
 
 def rate_stability(verdicts: Sequence[str]) -> str:

@@ -29,6 +29,7 @@ from paribus.models.heads.vocabulary import MaskedLMHead
 from paribus.models.network import Network
 from paribus.objectives.mlm import MaskedLM
 from paribus.tasks.rows import FORMATS, GPT, head_tokens
+from paribus.tasks.types.scored import MaskedScored
 from paribus.training.description import Run
 from paribus.training.finetuner import read_with
 from paribus.training.profile import ResolvedProfile
@@ -369,9 +370,9 @@ def check_tasks(run: Run, layers: int, has_pooler: bool, tokenizer: Tokenizer) -
 
 
 def check_scored(run: Run, name: str, tokenizer: Tokenizer) -> None:
-    """A task that is answered without training, by how likely a left-to-right language model finds its texts."""
+    """A task that is answered without training, by how likely a language model finds its texts."""
     task = run.tasks[name]
-    if run.objective.needed_attention != "left":
+    if run.objective.needed_attention != "left" and not isinstance(run.task_type(name), MaskedScored):
         cause = f"{task.key} is scored by a left-to-right language model, but the objective is another"
         raise UserError(cause, "set objective=clm masking=none model.attention=left")
     if run.finetune.joint:

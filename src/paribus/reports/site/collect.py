@@ -13,7 +13,7 @@ from paribus.core.errors import UserError
 from paribus.core.files import is_name
 from paribus.core.jsonable import from_json
 from paribus.reports.audit import TABLE, Report, audit_records, find_unfollowed
-from paribus.reports.effects import SCALES
+from paribus.reports.effects import SCALES, rank_scale
 from paribus.reports.plots import landscape
 from paribus.reports.tables.curves import Curve, read_curves
 from paribus.reports.tables.design import Design, make_design
@@ -57,7 +57,7 @@ class Entry:
     @property
     def order(self) -> tuple[str, int, str]:
         """By study, and small scales first."""
-        return self.study, SCALES.index(self.scale) if self.scale in SCALES else len(SCALES), self.scale
+        return self.study, rank_scale(self.scale), self.scale
 
     @cached_property
     def stored(self) -> StudyRecords:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
 
+from paribus.reports.decision_accuracy import Prediction
 from paribus.reports.effects import rate_stability
 from paribus.reports.questions import sort_questions
 from paribus.reports.site.claims import (
@@ -26,10 +27,12 @@ from paribus.reports.site.claims import (
 )
 from paribus.reports.site.collect import Entry
 from paribus.reports.site.forest import make_forests
+from paribus.reports.site.prediction import tell_prediction
 from paribus.reports.site.searches import Search
 from paribus.reports.tables.blocks import compare_costs, describe_marks
 from paribus.reports.tables.evidence import OLDER
 from paribus.reports.tables.html import render, render_page
+from paribus.reports.tables.markdown import render_grid
 from paribus.reports.tables.notes import find_changes
 from paribus.reports.tables.schema import ClaimRow
 from paribus.verdict.checks import SOLID
@@ -136,7 +139,7 @@ def _describe_measured(line: ClaimLine) -> dict[str, Any]:
     }
 
 
-def render_scales(entries: Sequence[Entry], lines: Sequence[ClaimLine]) -> bytes:
+def render_scales(entries: Sequence[Entry], lines: Sequence[ClaimLine], prediction: Prediction | None) -> bytes:
     """The page at scales.html."""
     ordered = sorted(lines, key=lambda line: (line.of_twins, line.study, line.number))
     rows = []
@@ -154,22 +157,29 @@ def render_scales(entries: Sequence[Entry], lines: Sequence[ClaimLine]) -> bytes
         "Claims at every scale",
         interval=INTERVAL,
         scales=list_scales(entries),
+        prediction=tell_prediction(prediction),
         rows=rows,
         waiting=[line for line in ordered if not line.entries],
     )
 
 
-def render_overview(lines: Sequence[ClaimLine]) -> bytes:
+def render_overview(lines: Sequence[ClaimLine], prediction: Prediction | None) -> bytes:
     """The page at claims.md, for a repository or a paper's appendix.
 
-    A section per scale, the largest first, with the counts of its verdicts and a list of claims per study.
+    A section per scale, the largest first, with the counts of its verdicts and a list of claims per study; then whether
+    small verdicts predict large ones.
     """
     measured = [(line, *line.measured[-1]) for line in lines if line.measured and not line.of_twins]
     scales: dict[tuple[int, str], list[Measured]] = {}
     for line, entry, claim in sorted(measured, key=lambda each: (each[0].study, each[0].number)):
         scales.setdefault(entry.order[1:], []).append((line, entry, claim))
     parts = [_describe_scale(scales[order]) for order in sorted(scales, reverse=True)]
-    return render("claims.md", scales=parts, marks=describe_marks()).encode()
+    told = tell_prediction(prediction)
+    grids = {}
+    if told is not None:
+        grids["group_grid"] = render_grid(told["group_names"], told["groups"])
+        grids["column_grid"] = render_grid(told["column_names"], told["columns"])
+    return render("claims.md", scales=parts, marks=describe_marks(), prediction=told, **grids).encode()
 
 
 def _describe_scale(measured: Sequence[Measured]) -> dict[str, Any]:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 
 from paribus.core.console import progress, say
 from paribus.core.errors import UserError
+from paribus.core.jsonable import to_json
 from paribus.reports.audit import IN_ORDER
+from paribus.reports.decision_accuracy import predict_large
 from paribus.reports.plots.panel import TableView
 from paribus.reports.site.arm_page import Samples, find_cache, list_records, name_record, render_arm
 from paribus.reports.site.claim_page import render_claim_page
 from paribus.reports.site.claims import describe_cost, make_lines
 from paribus.reports.site.collect import Entry, collect, find_untabled, load_sweeps
+from paribus.reports.site.columns import measure_all, render_columns, write_columns
 from paribus.reports.site.overview import render_index, render_overview, render_scales
 from paribus.reports.site.searches import Search, find_searches, render_search_page
 from paribus.reports.tables.blocks import NONE, Block, CellText
@@ -65,8 +69,15 @@ def render_pages(entries: Sequence[Entry], searches: Sequence[Search], samples: 
         yield f"assets/{name}", (files("paribus.reports.site") / "assets" / name).read_bytes()
     yield "assets/table.css", make_style().encode()
     yield "index.html", render_index(entries, lines, searches)
-    yield "claims.md", render_overview(lines)
-    yield "scales.html", render_scales(entries, lines)
+    prediction = predict_large([entry.table for entry in entries])
+    yield "claims.md", render_overview(lines, prediction)
+    yield "scales.html", render_scales(entries, lines, prediction)
+    if prediction is not None:
+        yield "scales.json", (json.dumps(to_json(prediction), indent=1) + "\n").encode()
+    signals = measure_all(entries)
+    if signals:
+        yield "columns.md", render_columns(signals)
+        yield "columns.json", write_columns(signals)
     yield from render_atlas(entries, sweeps)
     for search in searches:
         yield search.place, render_search_page(search)

@@ -1,4 +1,4 @@
-"""Tasks on installed docstrings that a left-to-right language model answers without training, by likelihood."""
+"""Tasks on installed docstrings that a language model answers without training, by likelihood."""
 
 from __future__ import annotations
 

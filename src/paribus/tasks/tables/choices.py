@@ -25,7 +25,7 @@ class ChoiceTable(TableTask):
             a list of columns with an option each.
         classes: names of the places of the options; a label is one of them, or its place (see `Classes`).
         metrics: accuracy, or with `scored` those of `Scored`, by default all of its accuracies.
-        scored: nothing is trained; a left-to-right language model finds one option the likeliest.
+        scored: nothing is trained; a language model finds one option the likeliest.
 
     Rows without a label (see `LabelTable`) are left out. Raises UserError for a row with another number of options.
     """
@@ -83,7 +83,7 @@ class ChoiceTable(TableTask):
 class ClozeTable(ChoiceTable):
     """A gap in a sentence after a text, and options to fill it; nothing is trained (see `TableTask` and `Scored`).
 
-    The options are compared by how likely a left-to-right language model finds each option and the rest of the
+    The options are compared by how likely a language model finds each option and the rest of the
     sentence, as GPT-2 does with the Children's Book Test (Radford et al. 2019, section 3.2).
 
     Args:

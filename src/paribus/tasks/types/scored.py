@@ -1,7 +1,8 @@
-"""Options and texts by how likely a left-to-right language model finds them, without training on the task.
+"""Options and texts by how likely a language model finds them, without training on the task.
 
 GPT-1 (Radford et al. 2018, section 5: zero-shot behaviors) and GPT-2 (Radford et al. 2019, section 3); the ways to
-compare options are those of EleutherAI's harness (`lm_eval/api/task.py`).
+compare options are those of EleutherAI's harness (`lm_eval/api/task.py`). A masked language model is asked for one
+token after the other (Salazar et al. 2020, arXiv 1910.14659, section 2).
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from paribus.models.ensemble import Ensemble
     from paribus.models.heads.head import Head
     from paribus.models.network import Batch, Network
+    from paribus.models.spec import ModelSpec
 
 CHOSEN = ("accuracy", "accuracy_token", "accuracy_character", "accuracy_byte", "accuracy_unconditional")
 LIKELY = ("perplexity", "word_perplexity", "bits_per_byte")
@@ -47,9 +49,10 @@ class Totals(NamedTuple):
 
 
 class ScoredRow(NamedTuple):
-    """One row of `ScoredRows` (L tokens)."""
+    """One row of `ScoredRows` (L tokens). `target_L`: the text; `ids_L`: what the model reads of it."""
 
     ids_L: Array
+    target_L: Array
     scored_L: Array
     example: int
     option: int
@@ -60,16 +63,19 @@ class ScoredRow(NamedTuple):
 class ScoredRows(FramedRows):
     """Rows `[CLS] text option`, or `[CLS] option`. `label_N` is the number of the example."""
 
+    target_T: Array  # int32: the text, where the model reads masks
+    ahead: int  # places to the left of a token where its probability is read
     scored_T: Array  # bool: the token counts
     option_N: Array  # int64: its place
     bare_N: Array  # bool: the row lacks the text before the option
 
     def batch(self, row_B: Array, multiple: int) -> Arrays:
-        """Also `slot_P`, the flat places before the tokens that count, `target_P`, and `asked_P`, their rows."""
+        """Also `slot_P`, the flat places that predict the tokens that count, `target_P`, and `asked_P`, their rows."""
         batch = super().batch(row_B, multiple)
         at_BL, real_BL = locate(self.start_N[row_B], self.length_N[row_B], multiple)
         place_P = np.flatnonzero(real_BL & self.scored_T[at_BL])
-        targets = {"slot_P": place_P - 1, "target_P": batch["ids_BL"].reshape(-1)[place_P]}
+        target_P = self.target_T[at_BL].reshape(-1)[place_P].astype(np.int64)
+        targets = {"slot_P": place_P - self.ahead, "target_P": target_P}
         return {**batch, **targets, "asked_P": place_P // real_BL.shape[1]}
 
     def split(self, row_B: Array) -> list[Array]:
@@ -107,6 +113,17 @@ class Scored(TaskType):
     example_class: ClassVar[type] = ChoiceExample
     trained: ClassVar[bool] = False
     speaks: ClassVar[bool] = True
+    ahead: ClassVar[int] = 1  # a left-to-right model predicts a token from the one before it
+    specials: ClassVar[int] = 1  # around a text: [CLS]
+
+    def fit(self, model: ModelSpec, key: str) -> TaskType:
+        """A model that sees both sides can compare options, but has no likelihood of a text."""
+        if not self.classes or model.attention != "full":
+            return self
+        if unknown := sorted(set(self.metrics) & set(LIKELY)):
+            cause = f"{key}.metrics: {', '.join(unknown)} needs a left-to-right model"
+            raise UserError(cause, f"choose from {', '.join(CHOSEN)}")
+        return MaskedScored(self.classes, self.metrics)
 
     def check(self, key: str) -> None:
         super().check(key)
@@ -134,7 +151,7 @@ class Scored(TaskType):
         self, examples: Sequence[ChoiceExample], tokenizer: Tokenizer, vocabulary: Vocabulary, settings: FineTuning
     ) -> ScoredRows:
         """Raises UserError for an option without a token that counts, and for one that does not fit behind its text."""
-        room = settings.length - 1
+        room = settings.length - self.specials
         if room < 1 or (self.stride or 1) > room:
             cause = f"finetune.length={settings.length} leaves no room for windows {self.stride or 1} tokens apart"
             raise UserError(cause, "raise finetune.length")
@@ -151,6 +168,8 @@ class Scored(TaskType):
         ids_T = np.concatenate([row.ids_L for row in rows]).astype(np.int32)
         return ScoredRows(
             ids_T=ids_T,
+            target_T=np.concatenate([row.target_L for row in rows]).astype(np.int32),
+            ahead=self.ahead,
             part_T=np.zeros(len(ids_T), np.uint8),
             start_N=np.cumsum(length_N) - length_N,
             length_N=length_N,
@@ -177,13 +196,14 @@ class Scored(TaskType):
         if not counts_T.any():
             raise UserError(f"the option {row.options[place][:40]!r} has no known token", "leave the example out")
         if len(ids_T) > room and (self.classes or len(text_T)):
-            size = len(ids_T) + 1
-            cause = f"the prompt {row.text[:40]!r} has {size} tokens with an option: finetune.length={room + 1}"
+            size, length = len(ids_T) + self.specials, room + self.specials
+            cause = f"the prompt {row.text[:40]!r} has {size} tokens with an option: finetune.length={length}"
             mend = f"set finetune.length={size} and model.positions to {size} or more, or leave the example out"
             raise UserError(cause, mend)
         for begin, first, end in plan_windows(len(ids_T), room, self.stride or max(1, room // 2)):
             scored_L = np.concatenate([[False], counts_T[begin:end] & (np.arange(begin, end) >= first)])
-            yield ScoredRow(np.concatenate([[vocabulary.cls], ids_T[begin:end]]), scored_L, number, place, False)
+            ids_L = np.concatenate([[vocabulary.cls], ids_T[begin:end]])
+            yield ScoredRow(ids_L, ids_L, scored_L, number, place, False)
 
     def make_head(self, settings: FineTuning, model: Network, seed: int, pooler: Pooler | None = None) -> Head:
         """The head on tokens; `pooler`: its weights after pre-training."""
@@ -243,6 +263,34 @@ class Scored(TaskType):
             name: [Totals(one_KK[at], zero_K, zero_K + 1, 1 - one_KK[at]) for at in places]
             for name, places in chosen.items()
         }
+
+
+@dataclass(frozen=True)
+class MaskedScored(Scored):
+    """The likeliest option by pseudo-log-likelihood: each token that counts is masked alone, in a row of its own, and
+    the log-probabilities of all of them are summed. Rows are `[CLS] text option [SEP]`.
+    """
+
+    ahead: ClassVar[int] = 0
+    specials: ClassVar[int] = 2
+
+    def _cut(
+        self,
+        row: ChoiceExample,
+        number: int,
+        place: int,
+        text_T: Array,
+        option_T: Array,
+        vocabulary: Vocabulary,
+        room: int,
+    ) -> Iterator[ScoredRow]:
+        """A row for each token of an option that counts."""
+        for whole in super()._cut(row, number, place, text_T, option_T, vocabulary, room):
+            text_L = np.append(whole.ids_L, vocabulary.sep)
+            for at in np.flatnonzero(whole.scored_L):
+                masked_L, only_L = text_L.copy(), np.zeros(len(text_L), bool)
+                masked_L[at], only_L[at] = vocabulary.mask, True
+                yield whole._replace(ids_L=masked_L, target_L=text_L, scored_L=only_L)
 
 
 def _compare(name: str, totals: Totals, options: Sequence[str]) -> Array:
