@@ -31,7 +31,7 @@ from paribus.sweeps.tune_arms import apply_tuning, check_tuning, tune_arms
 from paribus.sweeps.tuning import Tuning
 from paribus.sweeps.universe_plan import foresee_settings
 from paribus.verdict.controls import Course, describe_left, find_stuck, read_course
-from paribus.verdict.metrics import write_value
+from paribus.verdict.metrics import find_metric, write_value
 
 if TYPE_CHECKING:
     from paribus.training.description import Run
@@ -91,10 +91,12 @@ def run_sweep(
         say(f"{left}.")
     asked = {request.sweep.baseline} if request.sweep.universes else runs.courses.keys()
     stuck = find_stuck({arm: [one.stuck for one in runs.courses[arm]] for arm in runs.courses if arm in asked})
+    costs = [find_metric(column).cost for column in request.sweep.claimed_columns]
     if stuck and request.sweep.universes:
         say(f"{stuck}. These settings do not count, for any arm.")
-    elif stuck:
-        say(f"{stuck}. These arms decide nothing until they are trained longer; `paribus table` says how long.")
+    elif stuck and not all(costs):
+        but = " but what they cost" if any(costs) else ""
+        say(f"{stuck}. These arms decide nothing{but} until they are trained longer; `paribus table` says how long.")
     return status
 
 
