@@ -71,7 +71,7 @@ def test_arms_on_the_plateau_are_named_at_the_end(ask: Ask, tmp_path: Path, capf
         said = capfd.readouterr().err
         told = "runs still on the plateau of a trivial model: dynamic (1 of 2), static (2 of 2). "
         assert f"{told}These arms decide nothing until they are trained longer; `paribus table` says how long." in said
-        left = "static_x10 after 75% of its tokens, dynamic after 75% of its tokens."
+        left = "static_x10 after 50% of its tokens, dynamic after 50% of its tokens."
         assert f"left the plateau of a trivial model: {left}\n" in said
     short = request._replace(arms=("static_x10",))
     assert run_sweep(short, plan=plan, command=commands) == 0
