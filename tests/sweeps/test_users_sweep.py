@@ -167,14 +167,14 @@ def test_a_study_on_another_text_is_refused_before_it_replaces_the_first(
     letters = {**books, "path": "/far/Letters.txt"}
     remember(tmp_path, books)
     same, other = identity(tmp_path, "bb", "one"), identity(tmp_path, "cc", "two")
-    check_text(tmp_path, "mine", "smoke", {"r15/seed0": same}, {"r15": books})
-    check_text(tmp_path, "mine", "cpu", {"r15/seed0": other}, {"r15": letters})
+    check_text(tmp_path, "mine", "smoke", {"r15/seed0": same}, {"r15/seed0": books})
+    check_text(tmp_path, "mine", "cpu", {"r15/seed0": other}, {"r15/seed0": letters})
     assert capsys.readouterr().err == ""
     with pytest.raises(UserError) as refused:
-        check_text(tmp_path, "mine", "smoke", {"r15/seed0": other}, {"r15": letters})
+        check_text(tmp_path, "mine", "smoke", {"r15/seed0": other}, {"r15/seed0": letters})
     assert "has a table on the text books, and this command trains on Letters.txt" in str(refused.value)
     assert "such as study=mine_letters" in str(refused.value)
-    check_text(tmp_path, "mine", "smoke", {"r15/seed0": other}, {"r15": books})
+    check_text(tmp_path, "mine", "smoke", {"r15/seed0": other}, {"r15/seed0": books})
     assert "The text books has changed since the last run" in capsys.readouterr().err
 
 
