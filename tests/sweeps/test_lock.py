@@ -137,7 +137,7 @@ def test_a_universe_is_locked_with_its_settings(here: Here) -> None:
     }
     assert lock.fixed["arms"] == {"fast": {"optimizer.lr": 0.004}, "twin": {"replicate": 1}}
     commit_lock()
-    with pytest.raises(UserError, match="the sweep file; .*universe"):
+    with pytest.raises(UserError, match=r"the sweep file; .*universe"):
         require_lock(here(universe={"settings": 2, "seed": 1, "factors": factors}))
 
 
@@ -145,7 +145,7 @@ def test_a_lock_that_is_gone_after_its_runs_is_asked_for(here: Here) -> None:
     freeze(here())
     put(Path("runs"), record("slow", 2, study="mine_confirmed", scale="test"))
     place_of(Path("sweeps/mine.yaml"), "test").unlink()
-    with pytest.raises(UserError, match="mine_confirmed has runs at scale=test, and their lock .* is gone"):
+    with pytest.raises(UserError, match=r"mine_confirmed has runs at scale=test, and their lock .* is gone"):
         freeze(here())
 
 

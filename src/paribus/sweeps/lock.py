@@ -24,7 +24,7 @@ from paribus.core.files import write_json
 from paribus.core.git import ask_git, is_ancestor
 from paribus.runs.archive import open_stores
 from paribus.runs.manifest import Manifest, find_manifest
-from paribus.runs.provenance import git_state
+from paribus.runs.provenance import CHECKOUT, git_state
 from paribus.runs.record import Record
 from paribus.runs.store import trial_study
 from paribus.sweeps.control import NAMES, list_settings
@@ -164,7 +164,9 @@ def require_lock(request: Request) -> tuple[Lock, str]:
         raise UserError(f"{place} is not committed, so nothing shows that it came before its runs", mend)
     state = git_state()
     if state is not None and state["dirty"]:
-        raise UserError("the code has uncommitted changes, so no commit says what ran", "commit or undo them")
+        raise UserError(
+            f"the code in {CHECKOUT} has uncommitted changes, so no commit says what ran", "commit or undo them"
+        )
     if changes := find_changes(lock, request):
         more = f" and {len(changes) - _SHOWN} more" if len(changes) > _SHOWN else ""
         mend = f"undo that, or freeze it again with `paribus freeze {sweep.path.stem} scale={scale}`"
