@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -50,7 +51,10 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Here:
     Path("sweeps").mkdir()
 
     def ask(seeds: tuple[int, ...] | None = None, most: int | None = None, **changes: Any) -> Request:
-        Path("sweeps/mine.yaml").write_text(yaml.safe_dump({**SWEEP, **changes}))
+        content = {**SWEEP, **changes}
+        if "universe" in changes:
+            del content["seeds"]
+        Path("sweeps/mine.yaml").write_text(yaml.safe_dump(content))
         sweep = load("sweeps/mine.yaml").at("test")
         return Request(sweep=sweep, scale="test", seeds=seeds, most=most, overrides=("paths.cache=cache",))
 
@@ -112,6 +116,44 @@ def test_looks_are_locked_with_all_their_seeds(here: Here) -> None:
     assert (lock.looks.most, len(lock.seeds)) == (5, 5)
     commit_lock()
     assert confirm(here()).most == 5
+
+
+def test_looks_that_are_asked_for_replace_those_of_the_lock(here: Here) -> None:
+    freeze(here(most=5))
+    assert not freeze(here())[1]
+    longer, new = freeze(here(most=6))
+    assert new
+    assert longer.looks is not None
+    assert longer.looks.most == 6
+
+
+def test_a_universe_is_locked_with_its_settings(here: Here) -> None:
+    factors = {"model.layers": [1, 2], "batch.size": [2, 4]}
+    lock, _ = freeze(here(universe={"settings": 2, "factors": factors}))
+    assert lock.seeds == (0, 1)
+    assert {number: {*setting} for number, setting in lock.fixed["universe"].items()} == {
+        "0": {*factors},
+        "1": {*factors},
+    }
+    assert lock.fixed["arms"] == {"fast": {"optimizer.lr": 0.004}, "twin": {"replicate": 1}}
+    commit_lock()
+    with pytest.raises(UserError, match=r"the sweep file; .*universe"):
+        require_lock(here(universe={"settings": 2, "seed": 1, "factors": factors}))
+
+
+def test_a_lock_that_is_gone_after_its_runs_is_asked_for(here: Here) -> None:
+    freeze(here())
+    put(Path("runs"), record("slow", 2, study="mine_confirmed", scale="test"))
+    place_of(Path("sweeps/mine.yaml"), "test").unlink()
+    with pytest.raises(UserError, match=r"mine_confirmed has runs at scale=test, and their lock .* is gone"):
+        freeze(here())
+
+
+def test_outside_of_a_repository_the_message_begins_with_git_init(here: Here) -> None:
+    freeze(here())
+    shutil.rmtree(".git")
+    with pytest.raises(UserError, match="type `git init && git add "):
+        require_lock(here())
 
 
 def test_a_confirming_run_needs_a_committed_lock(here: Here) -> None:
@@ -200,6 +242,8 @@ def test_from_freezing_to_a_confirmed_study(here: Here, capsys: pytest.CaptureFi
     capsys.readouterr()
     main(["audit", *shown, "out=out"])
     assert "lock" not in capsys.readouterr().out
+    assert main(["run", "sweeps/mine.yaml", *common, "study=mine_confirmed", "seeds=7,8"]) == 2
+    assert "mine_confirmed has the runs that confirm a lock at scale=test: add --confirm" in capsys.readouterr().err
     here(claims=["slow > fast on mlm_loss, margin 0.2 nats"])
     assert main(["table", *shown, "out=changed"]) == 0
     assert json.loads(Path("changed/table.json").read_text())["stage"] == "exploratory"

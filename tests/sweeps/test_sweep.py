@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import re
 from pathlib import Path
 from typing import Any
@@ -132,6 +133,14 @@ def test_rows_of_roberta_table1_have_ten_masks_in_forty_epochs(arguments: list[s
             "names the unknown arm 'other'",
         ),
         ({"published": {"table": "roberta_table1", "rows": {"fresh": "no such row"}}}, "has no row 'no such row'"),
+        (
+            {"universe": {"settings": 4, "factors": {"model.layers": [2, float("inf")]}}},
+            "'universe.factors.model.layers' has the value inf: write a finite number",
+        ),
+        (
+            {"published": {"table": "roberta_table1", "rows": {"fresh": datetime.date(2020, 1, 1)}}},
+            "'published.rows.fresh' has the value 2020-01-01, which YAML reads as a date: quote it",
+        ),
         ({"published": {"table": "no_table"}}, "no published table 'no_table'"),
         (
             {"published": {"table": "roberta_table1", "metrics": {"squad/f1": "squad20_f1"}}},

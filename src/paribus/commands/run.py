@@ -42,6 +42,7 @@ def run(given: Arguments) -> int:
     Returns 1 if a run failed. Raises UserError before any training step.
     """
     from paribus.reports.wandb_study import track_sweep
+    from paribus.sweeps.lock import confirm, refuse_confirmed
     from paribus.sweeps.run import run_sweep
     from paribus.sweeps.until import run_until_decided
 
@@ -52,10 +53,10 @@ def run(given: Arguments) -> int:
         return run_search(search)
     request = request_of(given)
     if given[CONFIRM]:
-        from paribus.sweeps.lock import confirm
-
         given.refuse([ARMS, SEEDS, STUDY, TUNE, *UNTIL], f"and {CONFIRM.label} exclude each other", "the lock decides")
         request = confirm(request)
+    else:
+        refuse_confirmed(request)
     if (most := request.most) is None:
         status = run_sweep(request)
     else:

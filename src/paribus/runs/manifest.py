@@ -77,10 +77,11 @@ def _parse(content: bytes) -> Manifest | None:
 
 
 def write_manifest(root: Path, study: str, scale: str, manifest: Manifest) -> Manifest:
-    """Write a manifest and return it; the runs of an older one of the same sweep and overrides stay in it."""
+    """Write a manifest and return it; the runs of an older one of the same sweep, overrides and lock stay in it."""
     with alone(root / study):
         old = read_manifest(root, study, scale)
-        if old is not None and old[:2] == manifest[:2]:  # both as one; the new one counts if they differ
+        same_lock = old is not None and old.lock.get("hash") == manifest.lock.get("hash")
+        if old is not None and same_lock and old[:2] == manifest[:2]:  # both as one; the new one counts if they differ
             tuning = manifest.tuning
             if tuning and old.tuning.get("spec") == tuning["spec"]:
                 tuning = {**tuning, "arms": {**old.tuning["arms"], **tuning["arms"]}}

@@ -22,6 +22,7 @@ from paribus.runs.manifest import read_manifest
 from paribus.runs.record import read_record
 from paribus.runs.store import RESULTS
 
+CHECKOUT = Path(__file__).parents[3]  # that this code runs from; not a checkout if the package was installed
 PACKAGES = (
     "torch", "pytorch-lightning", "transformers", "tokenizers", "datasets", "hydra-core", "omegaconf", "numpy",
     "scipy", "torchmetrics", "wandb", "optuna",
@@ -43,11 +44,10 @@ def git_state() -> dict[str, Any] | None:
 
     Committed results compute nothing: a sweep that adds its records to them leaves the checkout clean.
     """
-    top = Path(__file__).parents[3]
-    if not (top / ".git").exists():
+    if not (CHECKOUT / ".git").exists():
         return None
-    commit = ask_git(top, "rev-parse", "HEAD")
-    changed = ask_git(top, "status", "--porcelain", "-uno", "--", ":/", f":(exclude,top){RESULTS}")
+    commit = ask_git(CHECKOUT, "rev-parse", "HEAD")
+    changed = ask_git(CHECKOUT, "status", "--porcelain", "-uno", "--", ":/", f":(exclude,top){RESULTS}")
     return {"commit": commit.decode().strip(), "dirty": bool(changed)} if commit else None
 
 

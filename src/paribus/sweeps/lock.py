@@ -23,12 +23,12 @@ from paribus.core.errors import UserError
 from paribus.core.files import write_json
 from paribus.core.git import ask_git, is_ancestor
 from paribus.runs.archive import open_stores
-from paribus.runs.manifest import Manifest
-from paribus.runs.provenance import git_state
+from paribus.runs.manifest import Manifest, find_manifest
+from paribus.runs.provenance import CHECKOUT, git_state
 from paribus.runs.record import Record
 from paribus.runs.store import trial_study
 from paribus.sweeps.control import NAMES, list_settings
-from paribus.sweeps.expand import expand
+from paribus.sweeps.expand import expand, name_cell
 from paribus.sweeps.request import Request
 from paribus.sweeps.sweep import Sweep
 from paribus.sweeps.tuning import Tune
@@ -99,23 +99,31 @@ def read_lock(sweep: Path, scale: str) -> Lock | None:
 def freeze(request: Request, known: Collection[int] = ()) -> tuple[Lock, bool]:
     """Write the lock of a sweep; (the lock, whether it is new).
 
-    A lock that still holds stays as it is. One without records is replaced. After records, the new one is the next
-    generation.
+    A lock that still holds stays as it is, unless other seeds or looks are asked for. One without records is replaced.
+    After records, the new one is the next generation.
 
     Args:
         request: its seeds are those to lock, or None for as many new ones as the scale has; `most` for looks.
         known: seeds that earlier records of the study had, of which nothing but the history is left.
 
     Raises:
-        UserError: as `expand` does, for a sweep without claims, and for seeds that a record of the study has used.
+        UserError: as `expand` does, for a sweep without claims, for seeds that a record of the study has used, and if
+            there are confirming runs whose lock is gone: a new one would hide their generation.
     """
     sweep, scale = request.sweep, request.scale
     if not sweep.claims:
         raise UserError(f"{sweep.path} has no claims to freeze", "add a claim to the file")
     old = read_lock(sweep.path, scale)
-    if old is not None and request.seeds is None and not find_changes(old, request):
+    same_looks = old is not None and request.most in (None, old.looks.most if old.looks else None)
+    if old is not None and same_looks and request.seeds is None and not find_changes(old, request):
         return old, False
     held = [*list_records(request.roots)]
+    seen = any(record.study == confirmed_study(sweep.study) and record.scale == scale for record in held)
+    if old is None and seen:
+        place = place_of(sweep.path, scale)
+        cause = f"{confirmed_study(sweep.study)} has runs at scale={scale}, and their lock {place} is gone"
+        mend = f"bring it back with `git checkout COMMIT -- {place}`; `git log -- {place}` lists its commits"
+        raise UserError(cause, mend)
     studies = {sweep.study, confirmed_study(sweep.study)}
     trials = {trial_study(study) for study in studies}
     used = {record.seed for record in held if record.study in studies | trials} | {*known}
@@ -124,7 +132,6 @@ def freeze(request: Request, known: Collection[int] = ()) -> tuple[Lock, bool]:
     seeds = _choose_seeds(request, used, {record.pretraining for record in held})
     looks = None if request.most is None else Looks(min(len(seeds), max(3, len(sweep.seeds_at(scale)))), request.most)
     fixed, pretrainings = _fix(request, seeds, looks)
-    seen = old is not None and any(record.study == confirmed_study(sweep.study) for record in held)
     generation, before = (1, ()) if old is None else (old.generation, old.before)
     if old is not None and seen:
         generation += 1
@@ -152,11 +159,14 @@ def require_lock(request: Request) -> tuple[Lock, str]:
         raise UserError(f"{sweep.path.name} is not frozen at scale={scale}", mend)
     commit = find_commit(place)
     if commit is None:
-        mend = f"type `git add {place} && git commit`"
+        in_git = ask_git(place.parent, "rev-parse", "--git-dir") is not None
+        mend = f"type `{'' if in_git else 'git init && '}git add {place} && git commit -m frozen`"
         raise UserError(f"{place} is not committed, so nothing shows that it came before its runs", mend)
     state = git_state()
     if state is not None and state["dirty"]:
-        raise UserError("the code has uncommitted changes, so no commit says what ran", "commit or undo them")
+        raise UserError(
+            f"the code in {CHECKOUT} has uncommitted changes, so no commit says what ran", "commit or undo them"
+        )
     if changes := find_changes(lock, request):
         more = f" and {len(changes) - _SHOWN} more" if len(changes) > _SHOWN else ""
         mend = f"undo that, or freeze it again with `paribus freeze {sweep.path.stem} scale={scale}`"
@@ -183,6 +193,14 @@ def confirm(request: Request) -> Request:
         most=None if lock.looks is None else lock.looks.most,
         lock=about,
     )
+
+
+def refuse_confirmed(request: Request) -> None:
+    """Raises UserError if runs that follow no lock would join those of a study that confirms one."""
+    manifest = find_manifest(request.roots, request.study_name, request.scale)
+    if manifest is not None and manifest.lock:
+        cause = f"{request.study_name} has the runs that confirm a lock at scale={request.scale}"
+        raise UserError(cause, "add --confirm and leave study= out, or choose another study=")
 
 
 def find_stage(sweep: Sweep, scale: str, manifest: Manifest | None) -> tuple[str, list[str]]:
@@ -239,7 +257,9 @@ def _fix(request: Request, seeds: Sequence[int], looks: Looks | None) -> tuple[d
     """(what the lock of these seeds fixes, the signatures of their pre-trainings)."""
     sweep, scale = request.sweep, request.scale
     expanded = expand(request._replace(seeds=tuple(seeds), study=confirmed_study(sweep.study)))
-    settings = {arm: list_settings(plain(config), (*NAMES, *_PLACES)) for arm, config in expanded.configs.items()}
+    number = None if sweep.universe_at(scale) is None else seeds[0]  # arms differ alike in all settings: show the first
+    configs = {arm: expanded.configs[name_cell(arm, number)] for arm in expanded.arms}
+    settings = {arm: list_settings(plain(config), (*NAMES, *_PLACES)) for arm, config in configs.items()}
     base = settings[sweep.baseline]
     tune = request.tuned
     fixed = {

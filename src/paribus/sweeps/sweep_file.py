@@ -11,6 +11,7 @@ A mapping {name: override or overrides} names the parts: `leave_one_out: {nsp: o
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -145,6 +146,7 @@ def load(name: str) -> Sweep:
         recipes={scale: str(version) for scale, version in _mapping(path, "recipes", content.get("recipes")).items()},
         universes=universes,
     )
+    _require_hashable(path, "", content)
     _check(sweep)
     return sweep
 
@@ -248,6 +250,22 @@ def _read_universe(path: Path, key: str, block: dict[str, Any]) -> Universe:
     with located(f"{path}: {key}.factors"):
         factors = {str(name): dimension(str(name), values) for name, values in texts.items()}
     return Universe(count, seed, factors, texts, {str(arm): str(direction) for arm, direction in known.items()})
+
+
+def _require_hashable(path: Path, key: str, value: object) -> None:
+    """Raises UserError naming the key of a value that a record cannot hold: a date, infinity or not a number."""
+    if isinstance(value, Mapping):
+        for name, below in value.items():
+            _require_hashable(path, f"{key}.{name}".lstrip("."), below)
+    elif isinstance(value, list):
+        for item in value:
+            _require_hashable(path, key, item)
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise UserError(f"{path}: '{key}' has the value {value}", "write a finite number")
+    elif not isinstance(value, str | int | float | None):
+        raise UserError(
+            f"{path}: '{key}' has the value {value}, which YAML reads as a {type(value).__name__}", "quote it"
+        )
 
 
 def _refuse_unknown(path: Path, prefix: str, content: Mapping[str, Any], keys: Sequence[str]) -> None:

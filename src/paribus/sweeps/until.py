@@ -48,6 +48,7 @@ def run_until_decided(
             raise UserError(f"no claim is about {', '.join(request.arms)} alone", "name all arms of a claim in arms=")
         arms = _join_arms(sweep, needed.values())
     looks = _plan_looks(request, most)
+    unit = "settings" if sweep.universes else "seeds"
     of_scale = sweep.seeds_at(request.scale)  # in their order, then the smallest that are not among them
     others = (seed for seed in itertools.count() if seed not in of_scale)
     listed = list(itertools.islice(request.seeds or itertools.chain(of_scale, others), looks.most))
@@ -60,8 +61,8 @@ def run_until_decided(
         waiting = [claim for claim in claims if claim["open"]]
         left = waiting or [claim for claim in claims if not find_word(claim["verdict"]).decides]
         said = "; ".join(f"{claim['text']}: {claim['said']}" for claim in left) or "every claim is decided"
-        said = said if waiting or not left else f"more seeds decide none of {said}"
-        say(f"after {len(seeds)} of at most {looks.most} seeds: {said}")
+        said = said if waiting or not left else f"more {unit} decide none of {said}"
+        say(f"after {len(seeds)} of at most {looks.most} {unit}: {said}")
         if not waiting:
             break
         arms = _join_arms(sweep, [needed[claim["text"]] for claim in waiting])
