@@ -432,7 +432,7 @@ def _check_universes(sweep: Sweep) -> None:
 
 
 def _leaves_free(override: str, factor: str) -> bool:
-    """Whether an override chooses a config group, such as `input=segment_pair`, whose choice has the factor as a key."""
+    """Whether an override chooses a group, such as `input=segment_pair`, and its choice has the factor as a key."""
     group, _, choice = override.partition("=")
     below, _, key = factor.rpartition(".")
     if not is_group(group) or below != group.replace("/", ".") or choice not in choices(group):
