@@ -171,7 +171,7 @@ def test_the_seven_questions_share_the_pretrainings_of_their_baselines(sweeps: d
         setting = draw_settings(request)[7]
         composed = [compose(list(arm_overrides(request.sweep, "cpu", arm, (), setting))) for arm in arms]
         return [
-            {part: plain(config)[part] for part in (*_PRETRAINING, "tokenizer", "corpus", "replicate")}
+            {part: plain(config)[part] for part in PRETRAINING}
             for config in composed
         ]
 
