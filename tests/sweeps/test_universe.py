@@ -146,7 +146,7 @@ def test_an_arm_may_choose_the_group_of_a_factor_if_its_choice_has_it(write: Cal
     more = {"arms": arms, "baseline": "tokens", "varies": ["masking"], "claims": None}
     found = expand(parse("run", [write({"known": {}}, **more), "scale=test", "seeds=0"])).configs
     assert {found[f"{arm}/seed0"].masking.rate for arm in arms} == {0.223}
-    with pytest.raises(UserError, match="the arm words sets 'masking'"):
+    with pytest.raises(UserError, match="the arm tokens sets 'masking'"):
         load(write({"known": {}, "factors": {"masking.schedule.copies": [2, 3]}}, **more))
 
 
