@@ -170,10 +170,7 @@ def test_the_seven_questions_share_the_pretrainings_of_their_baselines(sweeps: d
         request = parse("run", [name, "scale=cpu"])
         setting = draw_settings(request)[7]
         composed = [compose(list(arm_overrides(request.sweep, "cpu", arm, (), setting))) for arm in arms]
-        return [
-            {part: plain(config)[part] for part in PRETRAINING}
-            for config in composed
-        ]
+        return [{part: plain(config)[part] for part in PRETRAINING} for config in composed]
 
     expected = pretrainings(first := next(iter(sweeps)), (sweeps[first], TWIN, known))
     assert expected[0] != expected[1] != expected[2]
