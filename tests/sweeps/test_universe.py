@@ -23,6 +23,7 @@ from paribus.sweeps.search.space import dimension
 from paribus.sweeps.sweep import arm_overrides, jobs
 from paribus.sweeps.sweep_file import load, names
 from paribus.sweeps.universe import TWIN, Universe
+from paribus.sweeps.universe_plan import sum_settings
 from paribus.sweeps.until import run_until_decided
 
 UNIVERSES = [name for name in names() if load(name).universes]
@@ -178,6 +179,21 @@ def test_the_seven_questions_share_the_pretrainings_of_their_baselines(sweeps: d
         assert load(name).universes[""].draw(20) == load(first).universes[""].draw(20)
         arms = (arm, TWIN, *([known] if known in load(name).arms else []))
         assert pretrainings(name, arms) == expected[: len(arms)], name
+
+
+def test_a_plan_counts_a_pretraining_that_arms_share_once(write: Callable[..., str], arguments: list[str]) -> None:
+    given = [text for text in arguments if not text.startswith(("scale=", "trainer."))]
+    arms = {"slow": ["finetune.epochs=2"], "fast": ["finetune.epochs=1"]}
+    more = {"arms": arms, "baseline": "fast", "varies": ["finetune.epochs"], "claims": None}
+    path = write({"settings": 2, "known": {}, "factors": {"model.layers": [1, 2]}}, **more)
+    expanded = expand(parse("plan", [path, "scale=test", *given]))
+    times = {
+        "fast/seed0": {"start_seconds": 1.0, "pretrain_seconds": 10.0, "finetune_seconds": 2.0},
+        "slow/seed0": {"start_seconds": 1.0, "pretrain_seconds": 10.0, "finetune_seconds": 4.0},
+        "twin/seed0": {"start_seconds": 1.0, "pretrain_seconds": 10.0, "finetune_seconds": 2.0},
+        "fast/seed1": {"start_seconds": 2.0, "pretrain_seconds": 20.0, "finetune_seconds": 6.0},
+    }
+    assert sum_settings(expanded, times) == {0: 3.0 + 20.0 + 8.0, 1: 6.0 + 40.0 + 24.0}
 
 
 def test_the_command_line_does_not_set_a_factor(write: Callable[..., str]) -> None:
