@@ -26,6 +26,7 @@ from paribus.sweeps.universe import TWIN, Universe
 from paribus.sweeps.universe_plan import sum_settings
 from paribus.sweeps.until import run_until_decided
 
+LARGE = ("gpu", "paper")
 UNIVERSES = [name for name in names() if load(name).universes]
 FACTORS: dict[str, Any] = {
     "model.layers": [1, 2],
@@ -252,7 +253,9 @@ def test_settings_are_added_after_all_of_the_first(write: Callable[..., str], mo
     assert ran == [(0, 1, 2, 3)]
 
 
-@pytest.mark.parametrize("scale", ["test", "smoke", "cpu", "gpu", "paper"])
+@pytest.mark.parametrize(
+    "scale", ["test", "smoke", "cpu", *(pytest.param(scale, marks=pytest.mark.slow) for scale in LARGE)]
+)
 @pytest.mark.parametrize("name", UNIVERSES)
 def test_every_setting_of_a_packaged_universe_is_composed(name: str, scale: str) -> None:
     expanded = expand(parse("run", [name, f"scale={scale}"]))
