@@ -26,7 +26,7 @@ from paribus.sweeps.universe import TWIN, Universe
 from paribus.sweeps.universe_plan import sum_settings
 from paribus.sweeps.until import run_until_decided
 
-LARGE = ("gpu", "paper")
+LARGE = [pytest.param(scale, marks=pytest.mark.slow) for scale in ("gpu", "paper")]
 UNIVERSES = [name for name in names() if load(name).universes]
 FACTORS: dict[str, Any] = {
     "model.layers": [1, 2],
