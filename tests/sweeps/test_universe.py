@@ -177,7 +177,10 @@ def test_the_seven_questions_share_the_pretrainings_of_their_baselines(sweeps: d
     expected = pretrainings(first := next(iter(sweeps)), (sweeps[first], TWIN, known))
     assert expected[0] != expected[1] != expected[2]
     for name, arm in sweeps.items():
-        assert load(name).universes[""].draw(20) == load(first).universes[""].draw(20)
+        universe, other = (load(one).universe_at("cpu") for one in (name, first))
+        assert universe is not None
+        assert other is not None
+        assert universe.draw(20) == other.draw(20)
         arms = (arm, TWIN, *([known] if known in load(name).arms else []))
         assert pretrainings(name, arms) == expected[: len(arms)], name
 
