@@ -39,7 +39,7 @@ RATES = {
     "decay_universe",
     "adapters_universe",
 }  # what these sweeps are about
-# cramming: BERT's original training is an arm, with its rate; universes have no search, so a grid of rates is among the arms
+# cramming: BERT's original training is an arm, with its rate; a universe has no search, so its rates are among the arms
 SAID = {"claim": "fresh > fixed on mlm_loss", "says": "Fresh masks are better", "whose": "paper"}
 
 
