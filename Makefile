@@ -11,6 +11,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 SEARCHES := $(filter-out none,$(sort $(basename $(notdir $(wildcard conf/search/*.yaml)))))
 TABLES := $(sort $(basename $(notdir $(wildcard sweeps/*.yaml))))
+QUESTIONS := $(addsuffix _universe,masks nsp batch t5_rates t5_spans decay adapters)
 PACKAGED := $(basename $(notdir $(shell grep -ls experiment=minilm sweeps/*.yaml)))
 
 .DEFAULT_GOAL := help
@@ -55,6 +56,14 @@ $(SEARCHES): setup
 
 tables: setup ## run every published table at SCALE
 	@failed=""; for table in $(TABLES); do $(MAKE) --no-print-directory $$table SCALE=$(SCALE) || failed="$$failed $$table"; done; \
+	test -z "$$failed" || { echo "failed:$$failed" >&2; exit 1; }
+
+# Freezes nothing: docs/seven-questions.md says what comes before. Nothing is archived in between, since --confirm wants a clean tree.
+.PHONY: seven-questions
+seven-questions: setup ## run those of the seven questions that have a committed lock, one after another, at SCALE=cpu
+	@failed=""; for name in $(QUESTIONS); do \
+	git ls-files --error-unmatch sweeps/$$name.cpu.lock.json >/dev/null 2>&1 || { echo "$$name: no committed lock, left out" >&2; continue; }; \
+	$(BIN)/paribus run $$name scale=cpu slots=$(SLOTS) --confirm $(ARGS) || failed="$$failed $$name"; done; \
 	test -z "$$failed" || { echo "failed:$$failed" >&2; exit 1; }
 
 pictures: setup ## draw every committed table at SCALE in all formats, with its figures: reports/STUDY/SCALE

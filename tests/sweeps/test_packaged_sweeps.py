@@ -30,7 +30,7 @@ SMALL = ["corpus.distributions=[rich,hypothesis]"]
 PICTURED = ("roberta_table1", "bert_figure5", "t5_table11", "sun_table5")
 OWN_TEXT = {  # the text is varied
     "albert_table7": [],
-    "masks_universe": [],
+    **{name: [] for name in SWEEPS if load(name).universes},
     "t5_table8": ["corpus.of.distributions=[rich,hypothesis]"],
     "t5_table8_domains": [],
 }

@@ -36,8 +36,11 @@ RATES = {
     "sun_table4",
     "xiong_warmup",
     "cramming_ablation",
+    "batch_universe",
+    "decay_universe",
+    "adapters_universe",
 }  # what these sweeps are about
-# cramming: BERT's original training is an arm, with its rate
+# cramming: BERT's original training is an arm, with its rate; a universe has no search, so its rates are among the arms
 SAID = {"claim": "fresh > fixed on mlm_loss", "says": "Fresh masks are better", "whose": "paper"}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -11,19 +11,22 @@ import pytest
 import yaml
 from quick_sweeps import Commands, plan
 
+from paribus.core.config import compose, plain
 from paribus.core.errors import UserError
 from paribus.reports.tables.build import make_table
 from paribus.runs.manifest import read_manifest, write_manifest
 from paribus.sweeps.control import audit
-from paribus.sweeps.expand import expand
+from paribus.sweeps.expand import draw_settings, expand
 from paribus.sweeps.request import Request, parse
 from paribus.sweeps.run import run_sweep
 from paribus.sweeps.search.space import dimension
-from paribus.sweeps.sweep import jobs
+from paribus.sweeps.sweep import arm_overrides, jobs
 from paribus.sweeps.sweep_file import load, names
 from paribus.sweeps.universe import TWIN, Universe
+from paribus.sweeps.universe_plan import sum_settings
 from paribus.sweeps.until import run_until_decided
 
+LARGE = [pytest.param(scale, marks=pytest.mark.slow) for scale in ("gpu", "paper")]
 UNIVERSES = [name for name in names() if load(name).universes]
 FACTORS: dict[str, Any] = {
     "model.layers": [1, 2],
@@ -140,6 +143,63 @@ def test_what_can_be_no_universe_is_refused(
     assert "\n" not in str(caught.value)
 
 
+def test_an_arm_may_choose_the_group_of_a_factor_if_its_choice_has_it(write: Callable[..., str]) -> None:
+    arms = {"words": ["masking=whole_word"], "tokens": ["masking=bernoulli"]}
+    more = {"arms": arms, "baseline": "tokens", "varies": ["masking"], "claims": None}
+    found = expand(parse("run", [write({"known": {}}, **more), "scale=test", "seeds=0"])).configs
+    assert {found[f"{arm}/seed0"].masking.rate for arm in arms} == {0.223}
+    with pytest.raises(UserError, match="the arm tokens sets 'masking'"):
+        load(write({"known": {}, "factors": {"masking.schedule.copies": [2, 3]}}, **more))
+
+
+PRETRAINING = (
+    *("corpus", "tokenizer", "input", "masking", "objective", "model", "optimizer", "lr_schedule", "batch", "trainer"),
+    *("evaluation", "replicate"),
+)
+BERT = {  # {universe of the seven questions: its arm that is the recipe itself}
+    "masks_universe": "dynamic",
+    "nsp_universe": "full_sentences",
+    "batch_universe": "small",
+    "decay_universe": "mid_100",
+    "adapters_universe": "full_low",
+}
+T5 = {"t5_rates_universe": "r15", "t5_spans_universe": "span3"}
+
+
+@pytest.mark.parametrize(("sweeps", "known"), [(BERT, "learned"), (T5, "dropped")])
+def test_the_seven_questions_share_the_pretrainings_of_their_baselines(sweeps: dict[str, str], known: str) -> None:
+    def pretrainings(name: str, arms: Iterable[str]) -> list[Any]:
+        request = parse("run", [name, "scale=cpu"])
+        setting = draw_settings(request)[7]
+        composed = [compose(list(arm_overrides(request.sweep, "cpu", arm, (), setting))) for arm in arms]
+        return [{part: plain(config)[part] for part in PRETRAINING} for config in composed]
+
+    expected = pretrainings(first := next(iter(sweeps)), (sweeps[first], TWIN, known))
+    assert expected[0] != expected[1] != expected[2]
+    for name, arm in sweeps.items():
+        universe, other = (load(one).universe_at("cpu") for one in (name, first))
+        assert universe is not None
+        assert other is not None
+        assert universe.draw(20) == other.draw(20)
+        arms = (arm, TWIN, *([known] if known in load(name).arms else []))
+        assert pretrainings(name, arms) == expected[: len(arms)], name
+
+
+def test_a_plan_counts_a_pretraining_that_arms_share_once(write: Callable[..., str], arguments: list[str]) -> None:
+    given = [text for text in arguments if not text.startswith(("scale=", "trainer."))]
+    arms = {"slow": ["finetune.epochs=2"], "fast": ["finetune.epochs=1"]}
+    more = {"arms": arms, "baseline": "fast", "varies": ["finetune.epochs"], "claims": None}
+    path = write({"settings": 2, "known": {}, "factors": {"model.layers": [1, 2]}}, **more)
+    expanded = expand(parse("plan", [path, "scale=test", *given]))
+    times = {
+        "fast/seed0": {"start_seconds": 1.0, "pretrain_seconds": 10.0, "finetune_seconds": 2.0},
+        "slow/seed0": {"start_seconds": 1.0, "pretrain_seconds": 10.0, "finetune_seconds": 4.0},
+        "twin/seed0": {"start_seconds": 1.0, "pretrain_seconds": 10.0, "finetune_seconds": 2.0},
+        "fast/seed1": {"start_seconds": 2.0, "pretrain_seconds": 20.0, "finetune_seconds": 6.0},
+    }
+    assert sum_settings(expanded, times) == {0: 3.0 + 20.0 + 8.0, 1: 6.0 + 40.0 + 24.0}
+
+
 def test_the_command_line_does_not_set_a_factor(write: Callable[..., str]) -> None:
     with pytest.raises(UserError, match=r"model\.layers= is a factor of the universe"):
         expand(parse("run", [write(), "scale=test", "model.layers=4"]))
@@ -196,7 +256,9 @@ def test_settings_are_added_after_all_of_the_first(write: Callable[..., str], mo
     assert ran == [(0, 1, 2, 3)]
 
 
-@pytest.mark.parametrize("scale", ["test", "smoke", "cpu", "gpu", "paper"])
+@pytest.mark.parametrize(
+    "scale", ["test", "smoke", "cpu", *(pytest.param(scale, marks=pytest.mark.slow) for scale in LARGE)]
+)
 @pytest.mark.parametrize("name", UNIVERSES)
 def test_every_setting_of_a_packaged_universe_is_composed(name: str, scale: str) -> None:
     expanded = expand(parse("run", [name, f"scale={scale}"]))

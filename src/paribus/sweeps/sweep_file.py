@@ -21,7 +21,7 @@ from typing import Any
 
 from paribus.core.config import split_overrides
 from paribus.core.config_errors import renamed
-from paribus.core.config_names import choices, load_strict, readable, sweeps_dir
+from paribus.core.config_names import choices, is_group, load_mapping, load_strict, readable, roots, sweeps_dir
 from paribus.core.errors import UserError, located, nearest
 from paribus.core.recipes import family_of, unknown_recipe
 from paribus.sweeps.columns import check_columns
@@ -429,7 +429,10 @@ def _check_scales(sweep: Sweep) -> None:
 
 
 def _check_universes(sweep: Sweep) -> None:
-    """A factor belongs to the settings alone: no arm sets it, a part of it, or what holds it."""
+    """A factor belongs to the settings alone: no arm sets it, a part of it, or what holds it.
+
+    An arm may choose the group that holds it if its choice has the key: the value of the setting outlasts the choice.
+    """
     refined = (refinement.arms.items() for refinement in sweep.scales.values())
     for universe in sweep.universes.values():
         _require_arms(sweep, "universe.known", universe.known)
@@ -440,9 +443,19 @@ def _check_universes(sweep: Sweep) -> None:
                 key = find_key(text)
                 for factor in universe.factors:
                     varied = find_key(factor)
-                    if f"{key}.".startswith(f"{varied}.") or f"{varied}.".startswith(f"{key}."):
+                    sets = f"{key}.".startswith(f"{varied}.") or f"{varied}.".startswith(f"{key}.")
+                    if sets and not _leaves_free(text, varied):
                         cause = f"{sweep.path}: the arm {arm} sets '{key}', and the universe varies '{factor}'"
                         raise UserError(cause, "take it out of universe.factors, or out of the arm")
+
+
+def _leaves_free(override: str, factor: str) -> bool:
+    """Whether an override chooses a group, such as `input=segment_pair`, and its choice has the factor as a key."""
+    group, _, choice = override.partition("=")
+    below, _, key = factor.rpartition(".")
+    if not is_group(group) or below != group.replace("/", ".") or choice not in choices(group):
+        return False
+    return any(key in load_mapping(path) for root in roots() if (path := root / group / f"{choice}.yaml").is_file())
 
 
 def _check_losses(sweep: Sweep, claim: Claim) -> None:

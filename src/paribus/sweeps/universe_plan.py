@@ -18,7 +18,7 @@ def report_universe(expanded: Expanded) -> str:
     """The settings as a table with a total. Raises UserError as `run_sweep` does.
 
     Timed are the baseline in every setting, and the other arms in the first. In another setting an arm takes as much
-    longer than the baseline as it does in the first one.
+    longer than the baseline as it does in the first one. A pre-training that arms of a setting share counts once.
     """
     request, baseline = expanded.request, expanded.request.sweep.baseline
     slots = machine_slots(len(expanded.jobs), request.slots)
@@ -34,10 +34,7 @@ def report_universe(expanded: Expanded) -> str:
     expanded.prepare(configs)
     say(f"measuring {len(configs)} runs with a few steps each, threads per run: {slots[0].threads}")
     times, loading = measure_arms(configs, slots[: len(configs)])
-    seconds = dict.fromkeys(numbers, 0.0)
-    for job in expanded.jobs:
-        relative = _sum(times[f"{job.arm}/seed{first}"]) / _sum(times[f"{baseline}/seed{first}"])
-        seconds[job.seed] += _sum(times[f"{baseline}/seed{job.seed}"]) * relative
+    seconds = sum_settings(expanded, times)
     arms = list(dict.fromkeys(job.arm for job in expanded.jobs))
     factors = list(request.sweep.universe_at(request.scale).factors)  # type: ignore[union-attr]
     rows = [["setting", *factors, "steps", "tokens", "FLOPs", "time of all arms"]]
@@ -60,9 +57,21 @@ def report_universe(expanded: Expanded) -> str:
     )
 
 
-def _sum(measured: Mapping[str, Any]) -> float:
-    """Seconds of a run from start to end."""
-    return float(measured["start_seconds"] + measured["pretrain_seconds"] + measured["finetune_seconds"])
+def sum_settings(expanded: Expanded, times: Times) -> dict[int, float]:
+    """{number of a setting: seconds of all its runs}, from the times of the baseline there and of all in the first."""
+    baseline, first = expanded.request.sweep.baseline, expanded.jobs[0].seed
+    seconds = {job.seed: 0.0 for job in expanded.jobs}
+    trained = set[str]()
+    for job in expanded.jobs:
+        of_arm, of_baseline = times[f"{job.arm}/seed{first}"], times[f"{baseline}/seed{first}"]
+        here = times[f"{baseline}/seed{job.seed}"]
+        pretraining = expanded.identity(job).pretrain
+        parts = ["start_seconds", "finetune_seconds"] + ["pretrain_seconds"] * (pretraining not in trained)
+        trained.add(pretraining)
+        for part in parts:  # what the baseline lacks, such as a pre-training, takes what it took in the first setting
+            relative = here[part] / of_baseline[part] if of_baseline[part] else 1.0
+            seconds[job.seed] += of_arm[part] * relative
+    return seconds
 
 
 def foresee_settings(expanded: Expanded, budgets: Mapping[str, Mapping[str, Any]]) -> list[str]:
