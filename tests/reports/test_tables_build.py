@@ -130,6 +130,7 @@ def test_unmatched_budgets_make_no_table() -> None:
     with pytest.raises(UserError, match=r"budgets differ .* in tokens: .*dynamic/seed0 used 900000"):
         build(design(), records)
     assert build(design(matched="steps"), records)["budget"]["matched"] == "steps"
+    assert build(design(scale="test"), records)["budget"]["matched"] == "tokens"  # two steps: nothing is compared
 
 
 def test_seeds_may_fill_other_numbers_of_sequences_but_not_the_arms_of_a_seed() -> None:

@@ -203,7 +203,7 @@ def test_a_run_from_before_the_lock_is_refused(here: Here) -> None:
     commit_lock()
     made = {"git": {"commit": commit, "dirty": False}, "pretrain_signature": lock.pretrainings["fast/seed2"]}
     put(Path("runs"), record("fast", 2, study="other", scale="test", **made))
-    with pytest.raises(UserError, match="runs from before the lock have its pre-training: other/fast/seed2"):
+    with pytest.raises(UserError, match="runs with its pre-training came after the lock: other/fast/seed2"):
         require_lock(here())
 
 
