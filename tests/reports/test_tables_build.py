@@ -7,10 +7,11 @@ import re
 from typing import Any
 
 import pytest
-from fake_records import LOSS, TASK, build, design, make_table, own, record, study
+from fake_records import LOSS, TASK, build, design, make_table, own, read, record, study
 from scipy import stats
 
 from paribus.core.errors import UserError
+from paribus.reports.tables.evidence import find_off_budget
 from paribus.reports.tables.markdown import render_markdown
 from paribus.reports.tables.schema import Level
 from paribus.sweeps.sweep import SCRATCH
@@ -130,6 +131,8 @@ def test_unmatched_budgets_make_no_table() -> None:
     with pytest.raises(UserError, match=r"budgets differ .* in tokens: .*dynamic/seed0 used 900000"):
         build(design(), records)
     assert build(design(matched="steps"), records)["budget"]["matched"] == "steps"
+    assert find_off_budget(design(), read(records)) is not None
+    assert find_off_budget(design(scale="test"), read(records)) is None, "two steps are too few to compare"
 
 
 def test_seeds_may_fill_other_numbers_of_sequences_but_not_the_arms_of_a_seed() -> None:

@@ -203,7 +203,7 @@ def test_a_run_from_before_the_lock_is_refused(here: Here) -> None:
     commit_lock()
     made = {"git": {"commit": commit, "dirty": False}, "pretrain_signature": lock.pretrainings["fast/seed2"]}
     put(Path("runs"), record("fast", 2, study="other", scale="test", **made))
-    with pytest.raises(UserError, match="runs from before the lock have its pre-training: other/fast/seed2"):
+    with pytest.raises(UserError, match="runs with its pre-training came after the lock: other/fast/seed2"):
         require_lock(here())
 
 
@@ -242,6 +242,8 @@ def test_from_freezing_to_a_confirmed_study(here: Here, capsys: pytest.CaptureFi
     capsys.readouterr()
     main(["audit", *shown, "out=out"])
     assert "lock" not in capsys.readouterr().out
+    assert main(["status", "sweeps/mine.yaml", *common, "study=mine_confirmed"]) == 0
+    assert "4/4 done" in capsys.readouterr().out
     assert main(["run", "sweeps/mine.yaml", *common, "study=mine_confirmed", "seeds=7,8"]) == 2
     assert "mine_confirmed has the runs that confirm a lock at scale=test: add --confirm" in capsys.readouterr().err
     here(claims=["slow > fast on mlm_loss, margin 0.2 nats"])

@@ -68,7 +68,7 @@ def check_committed(given: Arguments) -> int:
     """Compare the committed files of a table with what its records give."""
     from paribus.reports.tables.files import check, render_committed
 
-    made = _tabulate_committed(given, CHECK)
+    made = _tabulate_committed(given)
     folder, content = given[OUT] or given[RESULTS] / given[SCALE] / made.study, render_committed(made)
     differing = check(folder, content)
     print("\n".join(differing or [f"{folder}: {' and '.join(content)} match their records"]))
@@ -80,7 +80,7 @@ def archive_runs(given: Arguments) -> int:
     from paribus.reports.tables.files import render_committed, write_files
     from paribus.runs.store import archive
 
-    made, root = _tabulate_committed(given, ARCHIVE), given[RESULTS] / given[SCALE]
+    made, root = _tabulate_committed(given), given[RESULTS] / given[SCALE]
     folder = root / made.study
     write_files(folder, render_committed(made))
     if unfinished := [f"{arm.name} ({arm.status})" for arm in made.arms if arm.status in UNFINISHED]:
@@ -90,13 +90,16 @@ def archive_runs(given: Arguments) -> int:
     return 0
 
 
-def _tabulate_committed(given: Arguments, flag: Flag) -> Table:
+def _tabulate_committed(given: Arguments) -> Table:
     """The table of the records below `results=` alone."""
     from paribus.reports.tables.build import make_table
+    from paribus.reports.tables.design import name_runs
 
     sweep, root = sweep_file.load(given[SWEEP]), given[RESULTS] / given[SCALE]
     if not (folder := root / (given[STUDY] or sweep.study)).is_dir():
-        raise UserError(f"no committed results in {folder}", f"give {RESULTS.label} their folder, or no {flag.label}")
+        run = f"paribus run {name_runs(sweep, given[STUDY])} scale={given[SCALE]} {RESULTS.label}{given[RESULTS]}"
+        mend = f"give {RESULTS.label} their folder, or type `{run}`, which copies finished runs there"
+        raise UserError(f"no committed results in {folder}", mend)
     return make_table(sweep, given[SCALE], given[STUDY], [root])
 
 

@@ -36,6 +36,8 @@ def next_step(table: Table, request: Request) -> str | None:
     if not waiting or table.scale == TRIAL:
         return None
     manifest = find_manifest(request.roots, request.study_name, request.scale)
+    if manifest is not None and manifest.lock:  # which decides how many seeds there are
+        return None
     request = request._replace(overrides=tuple(map(mask_text, manifest.overrides)) if manifest else ())
     records = [one for one in find_records(request.study_name, request.scale, request.roots).records if one.done]
     asked = {arm for claim in waiting for row in claim.contrasts for arm in (row.arm, row.versus)}

@@ -174,7 +174,8 @@ def require_lock(request: Request) -> tuple[Lock, str]:
         raise UserError(what, mend)
     if early := find_early(lock, commit, place.parent, confirmed_study(sweep.study), list_records(request.roots)):
         mend = f"freeze other seeds: `paribus freeze {sweep.path.stem} scale={scale} seeds=...`"
-        raise UserError(f"runs from before the lock have its pre-training: {', '.join(early[:_SHOWN])}", mend)
+        runs = ", ".join(early[:_SHOWN])
+        raise UserError(f"no commit says that these runs with its pre-training came after the lock: {runs}", mend)
     return lock, commit
 
 

@@ -305,7 +305,10 @@ def _list_jobs(request: Request, manifest: Manifest | None) -> list[Job]:
     runs = manifest.runs if manifest else {}
     sweep, arms, seeds = request.sweep, request.arms, request.seeds
     anchor = any(label.startswith(f"{SCRATCH}/") for label in runs)
-    listed = jobs(sweep, request.scale, arms=arms, seeds=seeds, study=request.study, anchor=anchor)
+    locked = sorted({int(label.rpartition("/seed")[2]) for label in runs}) if manifest and manifest.lock else None
+    listed = jobs(
+        sweep, request.scale, arms=arms, seeds=locked if seeds is None else seeds, study=request.study, anchor=anchor
+    )
     if arms is None and seeds is None:
         parts = [label.rpartition("/seed") for label in runs.keys() - {job.label for job in listed}]
         further = [

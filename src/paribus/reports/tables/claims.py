@@ -76,7 +76,7 @@ def judge_claims(design: Design, records: Sequence[Record], count_seeds: bool = 
         cause = f"{design.study} at scale={design.scale}: no setting counts: {next(iter(evidence.excluded.values()))}"
         raise UserError(cause, "train longer, such as with larger values of a budget among universe.factors")
     if not any(evidence.done(arm) for arm in design.arms):
-        mend = f"run `paribus run {design.study} scale={design.scale}` first"
+        mend = f"run `paribus run {design.sweep or design.study} scale={design.scale}` first"
         raise UserError(f"no finished run of {design.study} at scale={design.scale}", mend)
     if design.looks is not None and evidence.excluded:  # a look is at the settings that count
         fewer = len(evidence.excluded.keys() & set(design.seeds[: design.looks.first]))

@@ -11,7 +11,7 @@ from paribus.core.config import compose
 from paribus.core.errors import UserError
 from paribus.runs.manifest import Manifest
 from paribus.sweeps.control import audit
-from paribus.sweeps.lock import find_stage
+from paribus.sweeps.lock import confirmed_study, find_stage
 from paribus.sweeps.sweep import Sweep, jobs
 from paribus.sweeps.tune_arms import apply_tuning
 from paribus.sweeps.tuning import Tuning
@@ -33,7 +33,7 @@ class Design:
     `references`: {arm: the arm that is its model from scratch, if it is not the anchor}. `settled`: arms that got no
     seeds at the last look. `revised`: what was changed after results had been seen, and why. `stage`: whether the runs
     explore, or confirm what was frozen before them, and `frozen`: what to know about that. `scale`: empty if the runs
-    are of another framework. `universe`: what the settings are drawn from that take the place of seeds; `settings`:
+    are of another framework. `sweep`: what names the runs after `paribus run`. `universe`: what the settings are drawn from that take the place of seeds; `settings`:
     those that ran, as in the manifest.
     """
 
@@ -59,6 +59,7 @@ class Design:
     references: Mapping[str, str] = field(default_factory=dict)
     stage: str = ""
     frozen: tuple[str, ...] = ()
+    sweep: str = ""
     universe: Universe | None = None
     settings: Mapping[str, Setting] = field(default_factory=dict)
 
@@ -160,6 +161,13 @@ def _require(name: str, names: Collection[str], source: str) -> None:
         raise UserError(f"{source} names the unknown '{name}'", f"known: {', '.join(names)}")
 
 
+def name_runs(sweep: Sweep, study: str | None) -> str:
+    """What names the runs of a study after `paribus run`."""
+    if study in (None, sweep.study):
+        return sweep.path.stem
+    return f"{sweep.path.stem} {'--confirm' if study == confirmed_study(sweep.study) else f'study={study}'}"
+
+
 def make_design(
     sweep: Sweep,
     scale: str,
@@ -201,5 +209,6 @@ def make_design(
         revised=sweep.scales[scale].revised if scale in sweep.scales else "",
         stage=stage,
         frozen=tuple(frozen),
+        sweep=name_runs(sweep, study),
         universe=sweep.universe_at(scale),
     ).apply(manifest)

@@ -13,6 +13,7 @@ from paribus.reports.tables.design import Design
 from paribus.reports.tables.evidence import Evidence
 from paribus.reports.tables.schema import About, ClaimRow, ContrastRow
 from paribus.runs.record import Record
+from paribus.sweeps.lock import CONFIRMED
 from paribus.sweeps.sweep import TRIAL
 from paribus.verdict.checks import COLLAPSED, LEARNED
 from paribus.verdict.metrics import MEAN
@@ -23,7 +24,7 @@ from paribus.verdict.statistics import ALPHA, mean_sd
 
 REVISED = "Changed after results had been seen"
 _RANGE = "A range of seeds covers effects and spreads anywhere in their 80% intervals."
-_MORE = "To add seeds at a controlled error rate: `paribus run {study} scale={scale} --until-decided max_seeds={most}`."
+_MORE = "To add seeds at a controlled error rate: `paribus run {sweep} scale={scale} --until-decided max_seeds={most}`."
 READ_AGAIN = 0.065  # false tables if a table is read at the full rate before seeds are added (analysis/calibrate.py)
 _REACH = 20  # seeds; a claim that needs more is not worth waiting for
 _UNCHECKED = (
@@ -51,10 +52,13 @@ def write_notes(
     notes += _note_stuck(design, evidence)
     notes += _note_contrasts([contrast for claim in claims for contrast in claim.contrasts], about)
     least = [claim.seeds_range[0] for claim in claims if claim.open and claim.seeds_range]
-    if least and design.looks is None and not design.foreign:
+    if least and design.looks is None and not design.foreign and design.stage != CONFIRMED:
         near = [seeds for seeds in least if seeds <= _REACH]  # as many as the claims within reach may need, or three
         most = max(len(design.seeds) + 3, *near) if near else 0
-        notes.append(_RANGE + (f" {_MORE.format(study=design.study, scale=design.scale, most=most)}" if near else ""))
+        notes.append(
+            _RANGE
+            + (f" {_MORE.format(sweep=design.sweep or design.study, scale=design.scale, most=most)}" if near else "")
+        )
     notes += _note_tuning(design)
     notes += _note_overlaps(design, evidence)
     notes += describe_leaks(run for arm in design.arms for run in evidence.done(arm).values())
