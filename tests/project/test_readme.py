@@ -20,6 +20,7 @@ from paribus.core.arguments import Positional, parse
 from paribus.core.config import compose, compose_launcher
 from paribus.core.config_names import choices, groups
 from paribus.core.errors import UserError
+from paribus.reports.decision_accuracy import predict_large
 from paribus.reports.site.claims import format_effect, make_lines
 from paribus.reports.site.collect import collect, load_sweeps
 from paribus.reports.site.overview import render_overview
@@ -192,8 +193,9 @@ def test_every_picture_and_file_that_is_linked_is_there() -> None:
 
 def test_results_are_those_of_the_committed_tables() -> None:
     """`make results` writes the page; the example shows some of its claims, with the same verdicts and differences."""
-    lines = make_lines(collect(ROOT / "nothing", ROOT / "nothing", ROOT / "analysis/results"), load_sweeps())
-    assert PAGES["results"].encode() == render_overview(lines)
+    entries = collect(ROOT / "nothing", ROOT / "nothing", ROOT / "analysis/results")
+    lines = make_lines(entries, load_sweeps())
+    assert PAGES["results"].encode() == render_overview(lines, predict_large([entry.table for entry in entries]))
     (table,) = re.findall(r"^\| claim .*\n\| :-- .*\n((?:\| .*\n)+)", EXAMPLE, re.MULTILINE)
     said = {(line.claim.says, line.study): line.measured[-1] for line in lines if line.measured}
     at_cpu = PAGES["results"].partition("## At cpu scale")[2].partition("\n## ")[0]
