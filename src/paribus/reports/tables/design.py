@@ -33,8 +33,8 @@ class Design:
     `references`: {arm: the arm that is its model from scratch, if it is not the anchor}. `settled`: arms that got no
     seeds at the last look. `revised`: what was changed after results had been seen, and why. `stage`: whether the runs
     explore, or confirm what was frozen before them, and `frozen`: what to know about that. `scale`: empty if the runs
-    are of another framework. `sweep`: what names the runs after `paribus run`. `universe`: what the settings are drawn from that take the place of seeds; `settings`:
-    those that ran, as in the manifest.
+    are of another framework. `sweep`: what names the runs after `paribus run`. `universe`: what the settings are drawn
+    from that take the place of seeds; `settings`: those that ran, as in the manifest.
     """
 
     study: str
