@@ -97,6 +97,15 @@ def test_a_margin_that_is_changed_after_the_first_numbers_is_told(tmp_path: Path
     assert told(tmp_path) == ["changed after its first numbers: claims (1 new or changed, 1 gone)."]
 
 
+def test_a_sweep_file_that_was_renamed_has_not_changed(tmp_path: Path, commit: Commit) -> None:
+    commit("low/0 high/0")
+    subprocess.run(["git", "-C", str(tmp_path), "mv", "rates.yaml", "renamed.yaml"], check=True)
+    subprocess.run(["git", "-C", str(tmp_path), "commit", "-q", "-m", "renamed"], check=True)
+    history = derive_history(tmp_path / "rates", tmp_path / "renamed.yaml", tmp_path / "none.yaml", "cpu")
+    assert history is not None
+    assert describe_history(history) == []
+
+
 def test_without_commits_nothing_is_derived(tmp_path: Path) -> None:
     assert derive_history(tmp_path / "rates", tmp_path / "rates.yaml", tmp_path / "none.yaml", "cpu") is None
 

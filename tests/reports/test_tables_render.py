@@ -309,9 +309,8 @@ def test_the_verb_writes_prints_and_checks(kept: Path, capsys: pytest.CaptureFix
     record = next(folder.glob("dynamic/seed0-*/result.json"))
     record.write_text(record.read_text().replace('"mlm_loss": 4', '"mlm_loss": 3'))
     assert table(["mine.yaml", "results=results", "--check"]) == 1
-    with pytest.raises(
-        UserError, match=r"no committed results in nowhere/.*: give results= .*`paribus run mine .* results=nowhere`"
-    ):
+    copies = r"`paribus run mine scale=smoke results=nowhere`, which copies finished runs there"
+    with pytest.raises(UserError, match=rf"no committed results in nowhere/.*: give results= .*{copies}"):
         table(["mine.yaml", "results=nowhere", "--check"])
     assert "table.json: differs from its records" in capsys.readouterr().out
     assert table(["mine.yaml", "results=results"]) == 0

@@ -95,9 +95,11 @@ def test_another_archive_or_none_is_refused_in_one_line(known: Path, capsys: pyt
     known.write_bytes(archive(RATED + "4\t1\tanother\r\n"))
     assert main([str(known)]) == 2
     assert main(["nowhere.tar.gz"]) == 2
+    assert main([str(known), "another.tar.gz"]) == 2
     said = capsys.readouterr().err.splitlines()
-    assert said[0].startswith(f"the archive is not {ARCHIVE}: its sha256 is ")
+    assert said[0].startswith(f"the file is not {ARCHIVE}, or is damaged: its sha256 is not ")
     assert said[1].startswith("no file nowhere.tar.gz: ")
+    assert said[2].startswith("2 paths: ")
     assert not (known.parent / "data").exists()
 
 
@@ -120,6 +122,13 @@ def test_an_index_that_cannot_be_read_says_what_to_do(
     monkeypatch.setenv("PIP_INDEX_URL", (tmp_path / "nowhere").as_uri())
     assert main([]) == 2
     assert f"get {ARCHIVE} yourself" in capsys.readouterr().err
+
+
+def test_a_folder_that_cannot_be_written_is_named(known: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (known.parent / "data").write_text("a file")
+    assert main([str(known)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "data" in line
 
 
 def test_the_archive_comes_from_the_index_of_pip(

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from paribus.core.config_names import conf_dir
 from paribus.core.errors import UserError
+from paribus.core.git import ask_git
 from paribus.core.jsonable import to_json
 from paribus.core.recipes import name_recipe
 from paribus.reports.history import derive_history, describe_history, read_history, write_history
@@ -223,7 +224,11 @@ def _audit_history(sweep: Sweep, scale: str, folder: Path, keep: bool) -> Report
     recipe = conf_dir() / "recipe" / f"{name_recipe(sweep.family, scale, sweep.recipes.get(scale))}.yaml"
     derived = derive_history(folder, sweep.path, recipe, scale)
     if keep and derived is None:
+        if ask_git(folder, "rev-parse", "--git-dir") is None:
+            raise UserError(f"{folder} is in no git repository", "`git init`, and commit the sweep file and its runs")
         raise UserError(f"the commits of {folder} are not all here", "clone the whole repository, without --depth")
+    if keep and not derived:
+        raise UserError(f"no commit has a run of {folder}", f"`git add {folder} {sweep.path}`, and commit them")
     if keep and derived is not None:
         write_history(folder, derived)
     kept = describe_history(read_history(folder))

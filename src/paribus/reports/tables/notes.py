@@ -55,10 +55,8 @@ def write_notes(
     if least and design.looks is None and not design.foreign and design.stage != CONFIRMED:
         near = [seeds for seeds in least if seeds <= _REACH]  # as many as the claims within reach may need, or three
         most = max(len(design.seeds) + 3, *near) if near else 0
-        notes.append(
-            _RANGE
-            + (f" {_MORE.format(sweep=design.sweep or design.study, scale=design.scale, most=most)}" if near else "")
-        )
+        more = _MORE.format(sweep=design.sweep or design.study, scale=design.scale, most=most)
+        notes.append(f"{_RANGE} {more}" if near else _RANGE)
     notes += _note_tuning(design)
     notes += _note_overlaps(design, evidence)
     notes += describe_leaks(run for arm in design.arms for run in evidence.done(arm).values())
