@@ -10,11 +10,11 @@ import pytest
 from fuzzing import judge, said_by
 from optuna.distributions import FloatDistribution, IntDistribution
 
-from paribus.core.config import compose_whole, plain
+from paribus.core.config import compose, compose_whole, plain
 from paribus.core.errors import UserError
 from paribus.core.plugins import check_hydra
 from paribus.sweeps.search.settings import _KEYS, check_settings, read_settings, try_sampler
-from paribus.sweeps.search.space import Range, dimension, grid
+from paribus.sweeps.search.space import Choice, Range, dimension, grid
 
 ODD: tuple[Any, ...] = ("", "abc", -1, 1.5, True, None, [], ["a"], {}, {"a": 1}, float("nan"), float("inf"))
 TAKEN = {  # the odd values that a key has a use for
@@ -143,3 +143,15 @@ def test_a_search_over_a_range_runs_each_of_its_numbers_once(tmp_path: Any) -> N
         ledger.complete(claim, [float(len(drawn))], {})
     assert sorted(drawn) == ["model.layers=1", "model.layers=2", "model.layers=3"]
     assert sorted(trial.params["model.layers"] for trial in ledger.study.trials if trial.value) == [1, 2, 3]
+
+
+def test_a_list_of_texts_holds_each_as_it_is() -> None:
+    """Paths with characters of Hydra's grammar are values; a comma may separate two of them, and is refused."""
+    paths = ["my books (old)", "O'Neil", "Bücher", "a=b"]
+    space = dimension("corpus.path", [*paths, "'one, two'"])
+    assert isinstance(space, Choice)
+    composed = [compose(["corpus=text", f"corpus.path={text}"]).corpus.path for text in space.values]
+    assert composed == [*paths, "one, two"]
+    for text in ("my/books,my/letters", "choice(1,2)"):
+        with pytest.raises(UserError, match=r"which is one value or several: write .* or list them apart"):
+            dimension("corpus.path", [text, "my/poems"])

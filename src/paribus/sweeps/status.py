@@ -306,7 +306,7 @@ def _list_jobs(request: Request, manifest: Manifest | None) -> list[Job]:
     sweep, arms, seeds = request.sweep, request.arms, request.seeds
     anchor = any(label.startswith(f"{SCRATCH}/") for label in runs)
     if seeds is None and manifest is not None and manifest.lock:  # a confirmed study has seeds of its own
-        seeds = sorted({int(label.rpartition("/seed")[2]) for label in runs})
+        seeds = tuple(sorted({int(label.rpartition("/seed")[2]) for label in runs}))
     listed = jobs(sweep, request.scale, arms=arms, seeds=seeds, study=request.study, anchor=anchor)
     if arms is None and request.seeds is None:
         parts = [label.rpartition("/seed") for label in runs.keys() - {job.label for job in listed}]

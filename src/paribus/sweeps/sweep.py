@@ -275,5 +275,5 @@ def merge(*levels: Iterable[str]) -> tuple[str, ...]:
 def quote(value: object) -> str:
     """Write a value so that Hydra's grammar reads it back unchanged."""
     text = str(value)
-    plain = re.fullmatch(r"[A-Za-z_/][\w./+-]*", text) and text.lower() not in HYDRA_WORDS
+    plain = re.fullmatch(r"[A-Za-z_/][\w./+-]*", text, re.ASCII) and text.lower() not in HYDRA_WORDS
     return text if plain else "'" + text.replace("'", "\\'") + "'"

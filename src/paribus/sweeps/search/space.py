@@ -115,7 +115,7 @@ def dimension(key: str, value: object) -> Dimension:
     from hydra.core.override_parser.types import ChoiceSweep, IntervalSweep, RangeSweep
     from hydra.errors import HydraException
 
-    text = f"choice({', '.join(map(str, value))})" if isinstance(value, list) else str(value)
+    text = f"choice({', '.join(_read_item(key, item) for item in value)})" if isinstance(value, list) else str(value)
     try:
         override = OverridesParser.create().parse_override(f"{key}={text}")
     except HydraException as error:
@@ -144,7 +144,30 @@ def dimension(key: str, value: object) -> Dimension:
         raise UserError(f"the space of '{key}' is the single value {', '.join(values) or 'none'}", _MEND)
     if isinstance(sweep, RangeSweep):
         return Range(tuple(sorted(values, key=float)))
-    return Choice(values)
+    return Choice(tuple(_read_item(key, text) for text in values))  # Hydra drops the quotes of `Bücher`
+
+
+def _read_item(key: str, item: object) -> str:
+    """A value of a list in Hydra's grammar; a text that the grammar cannot read, such as a path, is quoted.
+
+    Raises UserError for a text with a comma outside of quotes and brackets, which may be one value or several.
+    """
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from hydra.errors import HydraException
+
+    from paribus.sweeps.sweep import quote  # which imports this module
+
+    text = "null" if item is None else str(item)
+    try:
+        several = OverridesParser.create().parse_override(f"{key}={text}").is_sweep_override()
+        if not several:
+            OverridesParser.create().parse_override(f"{key}=choice({text}, 0)")
+    except HydraException:
+        return quote(text)
+    if several:
+        mend = f"""write "{quote(text)}" for the one, or list them apart"""
+        raise UserError(f"the space of '{key}' lists {text}, which is one value or several", mend)
+    return text
 
 
 def grid(space: Mapping[str, Dimension], trials: int) -> list[dict[str, str]]:
