@@ -106,6 +106,13 @@ def test_a_sweep_file_that_was_renamed_has_not_changed(tmp_path: Path, commit: C
     assert describe_history(history) == []
 
 
+def test_a_sweep_file_that_came_after_its_runs_says_nothing_of_changes(tmp_path: Path, commit: Commit) -> None:
+    commit("low/0 high/0")
+    history = derive_history(tmp_path / "rates", tmp_path / "later.yaml", tmp_path / "none.yaml", "cpu")
+    assert history is not None
+    assert describe_history(history) == []
+
+
 def test_without_commits_nothing_is_derived(tmp_path: Path) -> None:
     assert derive_history(tmp_path / "rates", tmp_path / "rates.yaml", tmp_path / "none.yaml", "cpu") is None
 

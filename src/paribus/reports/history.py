@@ -130,8 +130,9 @@ def derive_history(folder: Path, sweep: Path, recipe: Path, scale: str) -> tuple
     settings = [_read_settings(one.commit, sweep, recipe, scale) for one in generations]
     history = []
     for at, (one, own) in enumerate(zip(generations, settings, strict=True)):
-        changed = _compare(settings[at - 1], own) if at else []
-        later = _compare(*(_only_rules(end) for end in (own, _read_settings("HEAD", sweep, recipe, scale))))
+        changed = _compare(settings[at - 1], own) if at and settings[at - 1] and own else []
+        now = _read_settings("HEAD", sweep, recipe, scale)
+        later = _compare(_only_rules(own), _only_rules(now)) if own and now else []
         rules = tuple(later if at + 1 == len(generations) else ())
         history.append(
             Generation(
@@ -166,8 +167,12 @@ def _read_records(folder: Path, blob: str) -> Iterator[dict[str, Any]]:
 
 
 def _read_settings(commit: str, sweep: Path, recipe: Path, scale: str) -> dict[str, Any]:
-    """What decides at a scale, as the files of a commit say it: {a setting or a part of the sweep file: its value}."""
+    """What decides at a scale, as the files of a commit say it: {a setting or a part of the sweep file: its value};
+    empty if the sweep file was not there yet.
+    """
     whole = _load(commit, sweep)
+    if not whole:
+        return {}
     own = (whole.get("scales") or {}).get(scale) or {}
     of_scale = _load(commit, recipe) or _load(commit, recipe.parent.parent / recipe.name)
     settings = list_settings(of_scale, _NOT_SETTINGS)
