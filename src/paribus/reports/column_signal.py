@@ -158,7 +158,7 @@ def find_examples(evidence: Evidence, column: str) -> int | None:
         return None
     runs = [run for arm in evidence.runs for run in evidence.done(arm).values()]
     for run in runs:
-        if (counted := run.task_examples.get(task)) is not None:
+        if (counted := (run.task_examples or {}).get(task)) is not None:
             return int(counted["examples"]["validation"])
     scores = (one.metrics.get(metric) for run in runs for one in run.task_runs if one.task == task)
     return find_denominator(score for score in scores if score is not None)

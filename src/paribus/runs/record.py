@@ -57,10 +57,10 @@ class Record:
     used, by name; `finetune_seconds`: of all fine-tunings, those of `task_points` included, None if not
     recorded; `task_points`: scores of tasks during pre-training; `realised`: statistics of what was really masked;
     `overlap`: {task: the share of its evaluation texts that occurs in the pre-training text}; `task_examples`: {task:
-    {examples: {set: how many}, leaked: {evaluation set: how many of its texts are also in train}}}; `gold`: the file
-    with the probability of each right answer, its hash and the log-losses (see `runs.gold`); `own`: the loss on the
-    run's own noise beside its trivial floor (see `training.in_distribution`); `curves`: {file of learning curves: its
-    hash}; `error`: why a run failed or diverged.
+    {examples: {set: how many}, leaked: {evaluation set: how many of its texts are also in train}}}, None in earlier
+    records; `gold`: the file with the probability of each right answer, its hash and the log-losses (see `runs.gold`);
+    `own`: the loss on the run's own noise beside its trivial floor (see `training.in_distribution`); `curves`: {file of
+    learning curves: its hash}; `error`: why a run failed or diverged.
     """
 
     signature: str
@@ -80,7 +80,7 @@ class Record:
     data: Mapping[str, Any] = field(default_factory=dict)
     realised: Mapping[str, Any] = field(default_factory=dict)
     overlap: Mapping[str, float] | None = field(default=None, metadata=OMITTED)
-    task_examples: Mapping[str, Mapping[str, Mapping[str, int]]] = field(default_factory=dict, metadata=OMITTED)
+    task_examples: Mapping[str, Mapping[str, Mapping[str, int]]] | None = field(default=None, metadata=OMITTED)
     gold: Mapping[str, Any] | None = field(default=None, metadata=OMITTED)
     own: Mapping[str, Any] = field(default_factory=dict, metadata=OMITTED)
     curves: Mapping[str, str] = field(default_factory=dict, metadata=OMITTED)

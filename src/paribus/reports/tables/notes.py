@@ -196,7 +196,7 @@ def describe_leaks(runs: Iterable[Record]) -> list[str]:
     """For each evaluation set of a task, how many of its texts are also in the task's training set, if any are."""
     shared: dict[tuple[str, str], set[str]] = {}  # {(task, set): counts}, of which runs on the same data have one
     for run in runs:
-        for task, counted in run.task_examples.items():
+        for task, counted in (run.task_examples or {}).items():
             for split, count in counted["leaked"].items():
                 if count:
                     shared.setdefault((task, split), set()).add(f"{count:,} of {counted['examples'][split]:,}")
