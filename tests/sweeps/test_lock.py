@@ -20,6 +20,7 @@ from paribus.sweeps import lock as locks
 from paribus.sweeps.lock import confirm, freeze, place_of, read_lock, require_lock
 from paribus.sweeps.request import Request
 from paribus.sweeps.sweep_file import load
+from paribus.verdict.sequential import FIRST
 
 SWEEP: dict[str, Any] = {
     "study": "mine",
@@ -113,7 +114,7 @@ def test_after_runs_a_changed_sweep_is_the_next_generation(here: Here) -> None:
 def test_looks_are_locked_with_all_their_seeds(here: Here) -> None:
     lock, _ = freeze(here(most=5))
     assert lock.looks is not None
-    assert (lock.looks.most, len(lock.seeds)) == (5, 5)
+    assert (lock.looks.first, lock.looks.most, len(lock.seeds)) == (FIRST, 5, 5), "those that the runs will take"
     commit_lock()
     assert confirm(here()).most == 5
 

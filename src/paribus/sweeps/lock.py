@@ -32,6 +32,7 @@ from paribus.sweeps.expand import expand, name_cell
 from paribus.sweeps.request import Request
 from paribus.sweeps.sweep import Sweep
 from paribus.sweeps.tuning import Tune
+from paribus.sweeps.until import find_first_look
 from paribus.verdict.rules import VERSION as RULES
 from paribus.verdict.sequential import Looks
 
@@ -130,7 +131,7 @@ def freeze(request: Request, known: Collection[int] = ()) -> tuple[Lock, bool]:
     if request.tuned is not None:
         used |= {*request.tuned.seeds}
     seeds = _choose_seeds(request, used, {record.pretraining for record in held})
-    looks = None if request.most is None else Looks(min(len(seeds), max(3, len(sweep.seeds_at(scale)))), request.most)
+    looks = None if request.most is None else Looks(find_first_look(request, request.most), request.most)
     fixed, pretrainings = _fix(request, seeds, looks)
     generation, before = (1, ()) if old is None else (old.generation, old.before)
     if old is not None and seen:

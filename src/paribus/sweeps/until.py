@@ -75,6 +75,15 @@ def _join_arms(sweep: Sweep, needed: Iterable[Collection[str]]) -> tuple[str, ..
     return tuple(arm for arm in (*sweep.arms, SCRATCH) if arm in arms)
 
 
+def find_first_look(request: Request, most: int) -> int:
+    """How many seeds the first look has if none ran before. Raises UserError if there may be fewer."""
+    universe = request.sweep.universe_at(request.scale)
+    first = FIRST if universe is None else universe.count  # its settings fill their ranges together
+    if most < first:
+        raise UserError(f"max_seeds={most}, but the universe has {first} settings", f"set max_seeds={first + 8}")
+    return first
+
+
 def _plan_looks(request: Request, most: int) -> Looks:
     """The first look is at all seeds that ran before, since a table of them may have been read, and at all settings of
     a universe.
@@ -82,10 +91,7 @@ def _plan_looks(request: Request, most: int) -> Looks:
     Raises UserError if more seeds than `most` ran before, or if earlier looks were planned for another number of seeds:
     their error rate is spent.
     """
-    universe = request.sweep.universe_at(request.scale)
-    first = FIRST if universe is None else universe.count  # its settings fill their ranges together
-    if most < first:
-        raise UserError(f"max_seeds={most}, but the universe has {first} settings", f"set max_seeds={first + 8}")
+    first = find_first_look(request, most)
     manifest = find_manifest(request.roots, request.study_name, request.scale)
     if manifest is None or manifest.sweep_hash != request.sweep.hash(request.scale):
         return Looks(first, most)
