@@ -137,7 +137,7 @@ class Plan:
 
     def _training_text(self) -> Iterator[str]:
         assert isinstance(self.source, Trained)
-        say(f"training a {self.source.kind} tokenizer of {self.source.vocab_size} entries")
+        say(f"training a tokenizer ({self.source.kind}) of up to {self.source.vocab_size} entries")
         paragraphs = (line for d in self.documents() if d.split == "train" for line in d.text.split("\n"))
         limit, total = self.source.train_characters, self.text.characters["train"]
         with bar("reading", min(limit, total), "char", scale=True) as progress:
@@ -203,7 +203,7 @@ def prepare(
             "the train and the validation text of the corpus are the same", "give other text to one of them"
         )
     if (lost := stores["train"].lost) > NOTICED:
-        where = "such as marks and unknown characters: raise tokenizer.alphabet, or choose tokenizer=bpe"
+        where = f"such as marks and unknown characters: {tokenizer.sees_more}"
         say(f"the tokenizer loses {100 * lost:.1f}% of the letters of the text, {where}; `paribus show` shows it")
     data = Data(stores, plan.tokenizer_folder, {**plan.plain, "tokens": counts})
     if annotator is not None:
