@@ -19,6 +19,7 @@ from paribus.corruption.corruption import Corruption
 from paribus.objectives.spec import ObjectiveSpec, Statistics
 
 if TYPE_CHECKING:
+    from paribus.corruption.collators.collator import Collator
     from paribus.corruption.masking.pattern import NoisePattern
     from paribus.data.tokens.vocabulary import Vocabulary
     from paribus.models.heads.head import Head
@@ -44,7 +45,7 @@ class MaskedLM(ObjectiveSpec):
     unset_values: ClassVar[Mapping[str, Any]] = {"shuffling": None}
 
     @property
-    def collator(self) -> EncoderCollator:
+    def collator(self) -> Collator:
         return EncoderCollator()
 
     def corruption(self, masking: NoisePattern) -> Corruption:
@@ -94,7 +95,7 @@ class CausalLM(MaskedLM):
     loss_name: ClassVar[str] = "clm"
 
     @property
-    def collator(self) -> EncoderCollator:
+    def collator(self) -> Collator:
         return CausalCollator()
 
 

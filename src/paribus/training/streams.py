@@ -48,9 +48,12 @@ def check_examples(run: Run) -> None:
     if writes and run.input.framed:
         cause = "a text-to-text objective reads raw windows, but this input adds special tokens to its rows"
         raise UserError(cause, "set input=windows")
-    if not writes and not run.input.framed:
-        mend = "set input=full_sentences or objective=denoising"
-        raise UserError("input=windows has no [CLS] and [SEP], which this objective needs", mend)
+    if not writes and objective.framed and not run.input.framed:
+        mend = "set input=full_sentences, or objective=denoising or stream_lm"
+        raise UserError("rows of this input have no [CLS] and [SEP], which the objective needs", mend)
+    if not objective.framed and run.input.framed:
+        cause = "the objective predicts the text as it stands, but this input adds special tokens to its rows"
+        raise UserError(cause, "set input=streams or input=windows")
     masking, needed, attention = corruption.masking, objective.needed_attention, run.model.attention
     if needed == "full" and attention != "full":
         cause = f"the objective brings its own attention mask, but model.attention={attention}"
