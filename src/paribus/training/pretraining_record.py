@@ -26,7 +26,7 @@ def describe_stage(stage: Stage, meter: Meter, metrics: dict[str, float]) -> dic
     peak = process_peak(stage.profile) * stage.profile.ranks if tokens else 0.0
     sources = examples.read(counts)
     targets = {
-        loss: {"what": found.what, "places": found.places}
+        loss: {"what": found.what, "places": found.places, **({"tokens": found.tokens} if found.tokens else {})}
         for evaluation in stage.evaluations
         for loss, found in evaluation.target_sets().items()
     }
