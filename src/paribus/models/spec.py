@@ -20,11 +20,13 @@ class Shape(ABC):
     """Size and shape of a network, from which its heads and costs follow. A subclass states what differs from these
     defaults.
 
-    `hidden` is the width of the states between layers, `layers` their number.
+    `hidden` is the width of the states between layers, `layers` their number, `memory` how many places before a row
+    each layer remembers.
     """
 
     hidden: int
     layers: int
+    memory: int = 0
 
     @property
     def shape(self) -> Shape:
