@@ -68,7 +68,7 @@ class Streams(InputFormat):
         if size < 2:
             cause = f"a text of {end - first:,} tokens is too short for {self.count} streams of two tokens"
             raise UserError(cause, f"set batch.size={max(1, (end - first) // 2)} or less, or give more text")
-        within_T = np.arange(0, size - 1, length - 1)
+        within_T = np.arange(0, size - (length - self.length), self.length)
         length_T = np.minimum(length, size - within_T)
         stream_B = first + size * np.arange(self.count)
         start_N = (stream_B[:, None] + within_T).reshape(-1)
