@@ -39,7 +39,7 @@ def clm(arguments: list[str]) -> Callable[..., Any]:
 def test_tokens_stand_for_all_of_the_raw_text(kind: str, clm: Callable[..., Any]) -> None:
     data = Run.of(clm(kind)).data()
     whole = Run.of(clm("bytes")).data()
-    text = decode(whole.stores["validation"], whole.tokenizer)
+    text = decode(whole.stores["validation"].ids, np.zeros(0, int), whole.tokenizer)
     assert data.raw is not None
     assert len(data.raw.characters_T) == data.stores["validation"].tokens
     assert data.raw.characters_T.sum() == len(text)

@@ -12,7 +12,8 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -22,7 +23,8 @@ from paribus.core.checksums import digest, read_sealed
 from paribus.core.console import say
 from paribus.core.files import write_sealed
 from paribus.corruption.examples import Examples, evaluation_batches
-from paribus.data.tokens.store import MemoryStore, TokenStore, sample_store
+from paribus.data.sequences import Array
+from paribus.data.tokens.store import MemoryStore, sample_store
 from paribus.objectives.character_models import count_ngram_bits, count_xz_bits
 from paribus.objectives.target_set import TargetSet
 
@@ -38,19 +40,29 @@ SEMANTICS: Final = 1  # raised when the same text gives other baselines
 KINDS: Final = {"wordpiece": "WordPieces", "bpe": "byte pairs", "unigram": "unigram pieces"}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class PredictedText:
     """The raw text of the tokens that are predicted.
 
-    Attributes:
-        characters: that the predicted tokens stand for.
-        words: likewise, between white space.
-        data: the text that they are from.
+    Args:
+        place_P: the token of the validation store that each target is.
+        data: whose text has been counted.
     """
 
-    characters: int
-    words: int
+    place_P: NDArray[np.int64] = field(repr=False)
     data: Data
+
+    @cached_property
+    def characters(self) -> int:
+        """The characters that the targets stand for."""
+        assert self.data.raw is not None
+        return int(self.data.raw.characters_T[self.place_P].sum())
+
+    @cached_property
+    def words(self) -> int:
+        """The words between white space that begin in them."""
+        assert self.data.raw is not None
+        return int(self.data.raw.words_T[self.place_P].sum())
 
     @property
     def hidden(self) -> float:
@@ -81,12 +93,13 @@ class PredictedText:
     def baselines(self) -> Mapping[str, Mapping[str, float]]:
         """{"bits_per_character": {"n-gram of characters": value, "xz": value}, "perplexity_per_word": likewise}.
 
-        They read the text as the tokens give it back, and their bits are spread over the characters of the raw text.
+        They learn from the training text and are asked for the text of the targets, both as the tokens give it back,
+        and at most for the first million characters of it. Their bits are spread over the characters of the raw text.
         The values are kept beside the counts of the text.
         """
         assert self.data.raw is not None
-        train = self.data.stores["train"]
-        key = digest([SEMANTICS, hashlib.sha256(np.ascontiguousarray(train.ids).data).hexdigest()])
+        read = (self.data.stores["train"].ids, self.place_P)
+        key = digest([SEMANTICS, *(hashlib.sha256(np.ascontiguousarray(each).data).hexdigest() for each in read)])
         path = self.data.raw.folder.parent / f"{self.data.raw.folder.name}-{key}.json"
         kept = read_sealed(path, path.stem)
         if kept is None:
@@ -98,38 +111,28 @@ class PredictedText:
 
     def _measure_baselines(self) -> dict[str, dict[str, float]]:
         assert self.data.raw is not None
-        stores, raw = self.data.stores, self.data.raw
-        rate = float(raw.characters_T.mean())  # characters of a token
-        train = decode(sample_store(stores["train"], max(1, int(TRAINED / rate))), self.data.tokenizer)
-        held_out = stores["validation"]
-        numbered = MemoryStore(
-            np.arange(held_out.tokens), held_out.word_start, held_out.sentence_start, held_out.document_start
-        )
-        sample = sample_store(numbered, max(1, int(ASKED / rate)))
-        assert isinstance(sample, MemoryStore)
-        asked = decode(replace(sample, ids=held_out.ids[sample.ids]), self.data.tokenizer)
-        text = replace(
-            self, characters=int(raw.characters_T[sample.ids].sum()), words=int(raw.words_T[sample.ids].sum())
-        )
-        bits = {"n-gram of characters": count_ngram_bits(train, asked), "xz": count_xz_bits(train, asked)}
+        rate = float(self.data.raw.characters_T.mean())  # characters of a token
+        learned = sample_store(self.data.stores["train"], max(1, int(TRAINED / rate)))
+        train = decode(learned.ids, learned.sentence_start[1:-1], self.data.tokenizer)
+        place_P = np.unique(self.place_P)[: max(1, int(ASKED / rate))]
+        gaps = np.flatnonzero(np.diff(place_P) > 1) + 1  # between the rows of an evaluation
+        text = replace(self, place_P=place_P)
+        held_out = decode(self.data.stores["validation"].ids[place_P], gaps, self.data.tokenizer)
+        bits = {"n-gram of characters": count_ngram_bits(train, held_out), "xz": count_xz_bits(train, held_out)}
         measured = {name: text.measure(each * math.log(2)) for name, each in bits.items()}
         return {metric: {name: values[metric] for name, values in measured.items()} for metric in PER_TEXT}
 
 
-def decode(store: TokenStore | MemoryStore, tokenizer: Tokenizer) -> str:
-    """The text of a store as its tokens give it back; an unknown token is U+FFFD."""
-    edges = np.asarray(store.sentence_start)[1:-1]
-    sentences = tokenizer.texts([ids_T.tolist() for ids_T in np.split(np.asarray(store.ids), edges)])
+def decode(ids_T: Array, edges: Array, tokenizer: Tokenizer) -> str:
+    """The text of tokens, as these give it back, cut at `edges` for speed; an unknown token is U+FFFD."""
+    parts = tokenizer.texts([part.tolist() for part in np.split(np.asarray(ids_T), np.asarray(edges))])
     unknown = str(tokenizer.backend.id_to_token(tokenizer.vocabulary.unk))
-    return ("" if tokenizer.vocabulary.spaces else " ").join(sentences).replace(unknown, "\ufffd")
+    return ("" if tokenizer.vocabulary.spaces else " ").join(parts).replace(unknown, "\ufffd")
 
 
 def find_predicted_text(examples: Examples, most: int, data: Data) -> PredictedText:
     """What the targets of at most `most` examples stand for; the text of `data` has been counted."""
-    assert data.raw is not None
-    place_P = find_target_places(examples, most)
-    characters_T, words_T = data.raw.characters_T, data.raw.words_T
-    return PredictedText(int(characters_T[place_P].sum()), int(words_T[place_P].sum()), data)
+    return PredictedText(find_target_places(examples, most), data)
 
 
 def find_target_places(examples: Examples, most: int) -> NDArray[np.int64]:
