@@ -102,6 +102,7 @@ def test_only_what_is_asked_for_is_there_and_the_main_weights_are_the_same(opene
     full, plain = opened(), opened(*PLAIN)
     assert set(full.objective.heads) == {"clm", "second", "layers"}
     assert set(plain.objective.heads) == {"clm"}
+    assert set(opened("objective.cutoffs=[10]").objective.heads) == {"clm", "second", "layers"}
     for name, weight in plain.objective.heads["clm"].state_dict().items():
         assert torch.equal(weight, full.objective.heads["clm"].state_dict()[name])
 
@@ -125,7 +126,13 @@ def test_a_run_resumes_to_the_same_bits(
     config: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def give(name: str) -> Any:
-        steps = ["trainer.max_steps=6", "profile.checkpoint_steps=1", "model.layers=4"]
+        steps = [
+            "trainer.max_steps=6",
+            "objective.spans=[1]",
+            "objective.slid_tokens=40",
+            "profile.checkpoint_steps=1",
+            "model.layers=4",
+        ]
         return config(*steps, f"run_dir={tmp_path / name}")
 
     whole = run(give("whole"))
@@ -145,6 +152,7 @@ def test_a_run_resumes_to_the_same_bits(
     assert all(torch.equal(weight, weights[1][name]) for name, weight in weights[0].items())
     record = json.loads((whole / "result.json").read_text())
     assert record["metrics"]["bits_per_character"] > 0
+    assert record["targets"]["init_loss"]["places"] == 40
     assert record["targets"]["bits_per_character"]["what"] == "the raw text"
 
 

@@ -26,7 +26,7 @@ class CharacterLM(StreamLM):
 
     The loss is the sum of the means of all that is predicted. The held-out evaluation is that of `StreamLM`: it asks
     the last layer for the next token, at every position. The paper slides a window by one token and asks the last
-    position alone, which costs a window per token.
+    position alone, which costs a window per token: `spans=[1]` measures that as `init_loss`.
 
     Args:
         every_position: whether every position of a row predicts, or only the last.
@@ -42,6 +42,7 @@ class CharacterLM(StreamLM):
     semantics: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.late and not self.every_position:
             cause = "objective.late=true asks half of the positions, objective.every_position=false only the last"
             raise UserError(cause, "set objective.late=false")
@@ -55,8 +56,8 @@ class CharacterLM(StreamLM):
 
         if self.every_layer:
             network.require_layers("set objective.every_layer=false")
-        plain = super().compose(network, vocabulary)
-        return AuxiliaryLosses(plain.named_heads, self.loss_weights)
+        main = super().compose(network, vocabulary).named_heads[self.loss_name]
+        return AuxiliaryLosses({self.loss_name: main, **self.further_heads(network)}, self.loss_weights)
 
     @property
     def loss_weights(self) -> dict[str, float]:
