@@ -133,10 +133,8 @@ class HeldOutEvaluation(Evaluation):
     def target_sets(self) -> Mapping[str, TargetSet]:
         if not (self.name and self.what):
             return {}
-        if self.text is None:
-            return {f"{self.name}_loss": TargetSet(self.what, self.asked)}
-        per_token = TargetSet(self.what, self.asked, self.text.tokens)
-        return {f"{self.name}_loss": per_token, **self.text.target_sets()}
+        per_text = {} if self.text is None else self.text.target_sets()
+        return {f"{self.name}_loss": TargetSet(self.what, self.asked), **per_text}
 
     def unigram(self, train_ids: NDArray[np.integer[Any]], vocabulary: Vocabulary) -> dict[str, float]:
         """The same metrics for a model of word frequencies alone: add-one counts of the training tokens.

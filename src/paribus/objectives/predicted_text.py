@@ -70,13 +70,6 @@ class PredictedText:
         assert self.data.raw is not None
         return self.data.raw.hidden
 
-    @property
-    def tokens(self) -> str:
-        """What the tokens are, such as "8,192 WordPieces"."""
-        name, size = self.data.tokenizer.name, self.data.vocabulary.size
-        given = name if name in ("characters", "bytes", "words") else f"tokens of {name}"
-        return f"{size:,} {KINDS.get(name, given)}"
-
     def measure(self, nats: float) -> dict[str, float]:
         """{"bits_per_character", "perplexity_per_word"} of a text whose tokens cost so many nats together."""
         bits = nats / math.log(2) / self.characters
@@ -151,3 +144,10 @@ def find_target_places(examples: Examples, most: int) -> NDArray[np.int64]:
     coded = replace(examples, store=numbered, vocabulary=replace(vocabulary, size=vocabulary.size + len(ids_T)))
     targets = [arrays["target_P"] for arrays in evaluation_batches(coded, most)]
     return np.concatenate(targets) - vocabulary.size
+
+
+def name_tokens(data: Data) -> str:
+    """What the tokens of a text are, such as "8,192 WordPieces"."""
+    name = data.tokenizer.name
+    given = name if name in ("characters", "bytes", "words") else f"tokens of {name}"
+    return f"{data.vocabulary.size:,} {KINDS.get(name, given)}"

@@ -11,9 +11,7 @@ class TargetSet(NamedTuple):
     Attributes:
         what: a short plain name, such as "15% of the tokens, masked".
         places: how many there are.
-        tokens: what the tokens are, such as "8,192 WordPieces", if the loss is one per token of the text.
     """
 
     what: str
     places: int
-    tokens: str = ""

@@ -222,7 +222,7 @@ def prepare(
             "the train and the validation text of the corpus are the same", "give other text to one of them"
         )
     if (lost := stores["train"].lost) > NOTICED:
-        where = f"such as marks and unknown characters: {tokenizer.sees_more}"
+        where = f"such as marks and what is unknown: {tokenizer.sees_more}"
         say(f"the tokenizer loses {100 * lost:.1f}% of the letters of the text, {where}; `paribus show` shows it")
     data = Data(stores, plan.tokenizer_folder, {**plan.plain, "tokens": counts})
     if annotator is not None:

@@ -46,6 +46,7 @@ class Trained(ABC):
 
     trained: ClassVar[bool] = True
     spaces: ClassVar[bool] = False  # of `Vocabulary`
+    sized: ClassVar[bool] = True  # whether `vocab_size` is what decides the size of its vocabulary
     sees_more: ClassVar[str] = "raise tokenizer.alphabet, or choose tokenizer=bpe"  # if letters are lost
     kind: ClassVar[str]
     semantics: ClassVar[int] = 1

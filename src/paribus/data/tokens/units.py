@@ -56,6 +56,7 @@ class Characters(GivenUnits):
     """
 
     spaces: ClassVar[bool] = True
+    sized: ClassVar[bool] = False
     kind = "characters"
 
     def _smallest(self) -> int:
@@ -82,6 +83,7 @@ class Bytes(GivenUnits):
 
     trained: ClassVar[bool] = False
     spaces: ClassVar[bool] = True
+    sized: ClassVar[bool] = False
     kind = "bytes"
 
     def identity(self) -> dict[str, Any]:
