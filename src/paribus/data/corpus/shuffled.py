@@ -39,9 +39,7 @@ class ShuffledSentences(Corpus):
     def documents(self, cache: Path) -> Iterator[Document]:
         cut = self.of.sentences
         if cut is None:
-            raise UserError(
-                "corpus=shuffled needs to know where sentences end", "set corpus.of.sentences"
-            )
+            raise UserError("corpus=shuffled needs to know where sentences end", "set corpus.of.sentences")
         by_split: defaultdict[str, list[tuple[bytes, str]]] = defaultdict(list)
         for document in split_documents(self.of.documents(cache), self.validation):
             for paragraph in document.text.split("\n"):
