@@ -44,7 +44,8 @@ def needs(choice: str) -> list[str]:
     attention = [] if spec.needed_attention is None else [f"model.attention={spec.needed_attention}"]
     noise = [] if spec.predicts_noise else ["masking=none"]
     spans = ["masking=geometric_span"] if spec.needs_spans else []
-    return [*family, f"objective={choice}", *pairs, *attention, *noise, *spans, *SETTINGS.get(choice, [])]
+    bare = [] if spec.framed or spec.writes_text else ["input=windows"]
+    return [*family, f"objective={choice}", *bare, *pairs, *attention, *noise, *spans, *SETTINGS.get(choice, [])]
 
 
 class Made:
