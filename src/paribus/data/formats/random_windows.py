@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from paribus.core.errors import UserError
 from paribus.core.noise import integers
-from paribus.core.settings import within
 from paribus.data.formats.input_format import Draw, InputFormat, Store
-from paribus.data.formats.windows import SHORTEST, WindowIndex
+from paribus.data.formats.windows import SHORTEST, WindowIndex, check_window
 from paribus.data.mask_schedule import Dynamic, MaskSchedule
 
 
@@ -21,12 +20,15 @@ class RandomWindows(InputFormat):
     """As many windows as the text of all documents has room for, each at a place of its own, so that they may overlap.
 
     A pass reads as many tokens as the text has, some of them twice and some not at all; the next pass draws again. A
-    text that is shorter than a window is one window. Raises UserError for a text of fewer than two tokens.
+    text that is shorter than a window is one window. Raises UserError for a length without room for text, and for a text
+    of fewer than two tokens.
     """
 
-    length: int = field(metadata=within(2, 10**6))
     redraw: MaskSchedule = field(default_factory=Dynamic, kw_only=True)
     framed: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        check_window(self.length)
 
     def index(self, store: Store, length: int, draw: Draw) -> WindowIndex:
         first, end = (int(store.sentence_start[store.document_start[at]]) for at in (0, -1))
