@@ -20,8 +20,8 @@ class RandomWindows(InputFormat):
     """As many windows as the text of all documents has room for, each at a place of its own, so that they may overlap.
 
     A pass reads as many tokens as the text has, some of them twice and some not at all; the next pass draws again. A
-    text that is shorter than a window is one window. Raises UserError for a length without room for text, and for a text
-    of fewer than two tokens.
+    text that is shorter than a window is one window. Raises UserError for a length without room for text, and for a
+    text of fewer than two tokens.
     """
 
     redraw: MaskSchedule = field(default_factory=Dynamic, kw_only=True)
