@@ -66,6 +66,13 @@ def test_the_tokens_of_a_store_are_its_text(built: dict[str, Tokenizer], tmp_pat
         assert [int(start_T.sum()) for start_T in starts] == [4, 4, 3, 4, 4]  # words and marks; no blank is a word
 
 
+def test_a_text_of_ones_own_has_blanks_between_its_sentences(built: dict[str, Tokenizer]) -> None:
+    found = store.store_text("A cat sat.  The cat ate.", built["characters"], Blingfire())
+    assert built["characters"].texts([found.ids.tolist()]) == ["A cat sat. The cat ate."]
+    with pytest.raises(UserError, match="holds no token"):
+        store.store_text(" ", built["characters"], Blingfire())
+
+
 def test_characters_are_kept_by_frequency_and_the_rest_is_unknown(tmp_path: Path) -> None:
     tokenizer = Characters(10).build(TEXTS, tmp_path)
     counts = Counter("".join(TEXTS))

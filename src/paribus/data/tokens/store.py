@@ -306,7 +306,7 @@ def store_text(text: str, tokenizer: Tokenizer, splitter: Splitter) -> MemorySto
     """
     sentences = splitter(" ".join(text.split()))
     if tokenizer.vocabulary.spaces:
-        sentences = [sentences[0], *(BLANK + sentence for sentence in sentences[1:])]
+        sentences = [BLANK + sentence if number else sentence for number, sentence in enumerate(sentences)]
     batch = tokenizer.flat(sentences)
     length_S = batch.length_S[batch.length_S > 0]
     if not len(length_S):
