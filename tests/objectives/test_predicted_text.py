@@ -77,6 +77,11 @@ def test_a_record_has_the_loss_of_the_same_text_in_other_units(clm: Callable[...
         assert all(0 < value < 8 for value in record["baselines"]["bits_per_character"].values())
         assert targets["clm_loss"]["tokens"].endswith("characters" if kind == "characters" else "WordPieces")
     assert found["characters"]["targets"]["bits_per_character"]["what"] == "the raw text"
+    assert (
+        found["characters"]["realised"]["hidden_characters"]
+        == 0.0
+        < found["wordpiece"]["realised"]["hidden_characters"]
+    )
     hidden = found["wordpiece"]["targets"]["bits_per_character"]["what"]
     assert "% is unknown words or letters in another form" in hidden
 

@@ -61,6 +61,7 @@ def describe_stage(stage: Stage, meter: Meter, metrics: dict[str, float]) -> dic
             "epochs": counts["sequences"] / examples.readings / examples.size(0),
             "parameters": stage.encoder.parameter_count(),
             **({"sources": sources} if sources else {}),
+            **({"hidden_characters": stage.data.raw.hidden} if stage.data.raw else {}),
         },
     }
 
