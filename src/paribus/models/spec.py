@@ -72,6 +72,16 @@ class Shape(ABC):
         return True
 
     @property
+    def two_streams(self) -> bool:
+        """Whether a second stream can predict a token without seeing it, so that none has to be hidden in the text."""
+        return False
+
+    @property
+    def remembers(self) -> bool:
+        """Whether a row attends to what earlier rows left, and so must go on from them."""
+        return False
+
+    @property
     def whole_batches(self) -> bool:
         """Whether the states of a row depend on the other rows of its batch, so that a batch stays in one piece."""
         return False
