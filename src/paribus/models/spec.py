@@ -76,6 +76,10 @@ class Shape(ABC):
         """Whether a second stream can predict a token without seeing it, so that none has to be hidden in the text."""
         return False
 
+    def query_flops(self, predicted: float, tokens: float, length: float) -> float:
+        """Floating-point operations of a second stream that predicts so many of these tokens, in rows of a length."""
+        return 0.0
+
     @property
     def remembers(self) -> bool:
         """Whether a row attends to what earlier rows left, and so must go on from them."""
