@@ -188,10 +188,5 @@ class Bert(ModelSpec):
     def build_one(self, vocabulary: Vocabulary, seed: int) -> Encoder:
         """A single encoder with its initial weights."""
         from paribus.models.encoder import Encoder
-        from paribus.models.network import initialize
 
-        encoder = Encoder(self, vocabulary)
-        initialize(encoder, seed, encoder.std)
-        for _, change in self.sorted_changes:
-            change.begin(encoder)
-        return encoder
+        return Encoder(self, vocabulary).begin(seed)

@@ -109,6 +109,11 @@ class Positions(Change):
     sets: ClassVar[Set[str]] = frozenset({"positions"})
     exact_at_places: ClassVar[bool] = True
 
+    @property
+    def at_layers(self) -> bool:
+        """Whether they are added to what every layer reads."""
+        return False
+
     def alter(self, encoder: Encoder) -> None:
         from paribus.models.positions import NoTable
 

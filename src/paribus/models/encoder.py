@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import torch
 import transformers
@@ -25,7 +25,7 @@ from paribus.models.attention import PLAIN, check_parts, kernel
 from paribus.models.encoder_names import ALBERT, layout_of, tensor_names
 from paribus.models.generation import RowWriter
 from paribus.models.last_layer import ReadPositions, allow_positions, computing_only, find_positions
-from paribus.models.network import Batch, Network, Outputs, State, find_real, recording
+from paribus.models.network import Batch, Network, Outputs, State, find_real, initialize, recording
 
 if TYPE_CHECKING:
     from paribus.data.tokens.vocabulary import Vocabulary
@@ -97,6 +97,13 @@ class Encoder(Network):
         self.reads_places = exact and allow_positions(self.backbone.encoder.layer[-1])
         self.compiled = False
 
+    def begin(self, seed: int) -> Self:
+        """Draw its initial weights; returns itself."""
+        initialize(self, seed, self.std)
+        for _, change in self.spec.sorted_changes:
+            change.begin(self)
+        return self
+
     def compile(self, *args: Any, **options: Any) -> None:
         self.backbone.compile(*args, **options)
         self.compiled = True
@@ -113,26 +120,41 @@ class Encoder(Network):
         left-only attention it always does: padding is on the right, to which no real token attends. With
         `batch["rank_BL"]` a place sees those of a rank not above its own.
         """
-        ids_BL, read = batch["ids_BL"], self._read_positions(batch)
+        read, asked = self._read_positions(batch), bool(batch.get("layers"))
         segments = {"first_B": batch["part_BL"].argmax(1)} if self.sets_visibility else {}
-        position_1L = torch.arange(ids_BL.shape[1], device=ids_BL.device)[None]
-        asked = bool(batch.get("layers"))
-        recorded = (self.backbone.embeddings, *self.backbone.encoder.layer) if asked else ()
+        position_1L = torch.arange(batch["ids_BL"].shape[1], device=batch["ids_BL"].device)[None]
+        recorded = self.recorded if asked else ()
         decodes = bool(batch.get("predicts_tokens"))
         with computing_only(self.backbone.encoder.layer[-1], read, decodes), recording(recorded) as states:
-            hidden_BLD = self.backbone(
-                input_ids=ids_BL,
-                attention_mask=self._attention_mask(batch, position_1L),
-                token_type_ids=batch["part_BL"] if self.arguments["type_vocab_size"] > 1 else torch.zeros_like(ids_BL),
-                position_ids=position_1L + self.first_position,
-                use_cache=False,
-                **segments,
-            ).last_hidden_state
+            hidden_BLD = self.call(batch, self._attention_mask(batch, position_1L), **segments)
         outputs = Outputs(hidden_BLD, state, self.summarize(hidden_BLD, batch), None if read is None else read.table_N)
         if not asked:
             return outputs
+        return outputs._replace(layers=self.name_layers(states, hidden_BLD), summarize=self.summarize)
+
+    @property
+    def recorded(self) -> tuple[nn.Module, ...]:
+        """The modules that give the states of the embeddings and of each layer."""
+        return (self.backbone.embeddings, *self.backbone.encoder.layer)
+
+    def name_layers(self, states: list[Tensor], hidden_BLD: Tensor) -> tuple[Tensor, ...]:
+        """`Outputs.layers` of the states that were recorded, if these are the last ones."""
         between = states[1:-1] if self.spec.norm == "post" else map(self.backbone.LayerNorm, states[1:-1])
-        return outputs._replace(layers=(states[0], *between, hidden_BLD), summarize=self.summarize)
+        return (states[0], *between, hidden_BLD)
+
+    def call(self, batch: Batch, mask: Tensor | None, **further: Any) -> Tensor:
+        """[B, L, D]: what the backbone makes of a batch, under this attention mask."""
+        ids_BL = batch["ids_BL"]
+        position_1L = torch.arange(ids_BL.shape[1], device=ids_BL.device)[None]
+        hidden_BLD: Tensor = self.backbone(
+            input_ids=ids_BL,
+            attention_mask=mask,
+            token_type_ids=batch["part_BL"] if self.arguments["type_vocab_size"] > 1 else torch.zeros_like(ids_BL),
+            position_ids=position_1L + self.first_position,
+            use_cache=False,
+            **further,
+        ).last_hidden_state
+        return hidden_BLD
 
     def _read_positions(self, batch: Batch) -> ReadPositions | None:
         """Where the last layer is computed; None for everywhere: the states of all layers are asked for, a row is

@@ -20,6 +20,10 @@ class LearnedLayers(Positions):
     Layers that share their weights still have tables of their own.
     """
 
+    @property
+    def at_layers(self) -> bool:
+        return True
+
     def alter(self, encoder: Encoder) -> None:
         super().alter(encoder)
         shape = encoder.spec

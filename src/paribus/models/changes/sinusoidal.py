@@ -48,6 +48,10 @@ class Sinusoidal(Positions):
         if width % 2:
             raise UserError(f"sinusoids come in pairs, but the width is {width}", f"give an even model.{key}")
 
+    @property
+    def at_layers(self) -> bool:
+        return self.place == "layers"
+
     def alter(self, encoder: Encoder) -> None:
         super().alter(encoder)
         embeddings, shape = encoder.backbone.embeddings, encoder.spec

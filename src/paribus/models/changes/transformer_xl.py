@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from paribus.core.errors import UserError
+from paribus.core.settings import within
 from paribus.models.attention_part import AttentionPart
 from paribus.models.change import Positions
 from paribus.models.positions import find_distances, look_up, make_sinusoids
@@ -25,15 +26,19 @@ class TransformerXL(Positions):
 
     All layers share u and v, a vector for each head, and each has a matrix W, as in the authors' code. Unlike there,
     BERT's projections keep their biases. A model that sees both sides has sinusoids for both, as XLNet has.
-    Nothing is carried from row to row. Raises UserError for an odd width.
+    Distances above `clamp` have the sinusoids of `clamp`, as those that are longer than in training have there. A
+    memory is that of the model (`models/memory.py`). Raises UserError for an odd width.
     """
+
+    clamp: int | None = field(default=None, metadata=within(1, 10**6))
+    unset_values: ClassVar[Mapping[str, Any]] = {"clamp": None}
 
     def check(self, shape: Bert) -> None:
         if shape.hidden % 2:
             raise UserError(f"sinusoids come in pairs, but the width is {shape.hidden}", "give an even model.hidden")
 
     def attention(self, shape: Bert, layer: int) -> AttentionPart:
-        return TransformerXLPart(shape)
+        return TransformerXLPart(shape, self.clamp)
 
     def tie(self, parts: Sequence[AttentionPart]) -> None:
         for part in parts:
@@ -51,8 +56,9 @@ class TransformerXLPart(AttentionPart):
 
     turn_order = 2
 
-    def __init__(self, shape: Bert) -> None:
+    def __init__(self, shape: Bert, clamp: int | None = None) -> None:
         super().__init__()
+        self.clamp = clamp
         self.hidden, self.heads, self.scale = shape.hidden, shape.heads, shape.score_scale
         biases = (nn.Parameter(torch.empty(shape.heads, shape.key_size)) for _ in range(2))
         self.content_HE, self.distance_HE = biases
@@ -62,9 +68,10 @@ class TransformerXLPart(AttentionPart):
     def score(self, query: Tensor, key: Tensor, place_Q: Tensor, place_K: Tensor) -> Tensor:
         """Queries come scaled; u and v are scaled alike."""
         farthest = key.shape[2] - 1
-        sinusoid_RD = make_sinusoids(
-            torch.arange(-farthest, farthest + 1, device=key.device), self.hidden, "transformer_xl"
-        )
+        distance_R = torch.arange(-farthest, farthest + 1, device=key.device)
+        if self.clamp is not None:
+            distance_R = distance_R.clamp(-self.clamp, self.clamp)
+        sinusoid_RD = make_sinusoids(distance_R, self.hidden, "transformer_xl")
         distance_HRE = self.key(self.dropout(sinusoid_RD)).unflatten(-1, (self.heads, -1)).transpose(0, 1)
         content_HE1, bias_H1E = ((each * self.scale).to(key.dtype) for each in (self.content_HE, self.distance_HE))
         by_distance_BHQR = (query + bias_H1E[:, None]) @ distance_HRE.to(key.dtype).transpose(1, 2)
