@@ -1,4 +1,4 @@
-"""In which order the noise of a row is predicted, as ranks.   XLNet (arXiv 1906.08237), section 2.3; its `data_utils.py`
+"""In which order the noise of a row is predicted, as ranks.   XLNet (arXiv 1906.08237), section 2.3 and `data_utils.py`
 
 A place attends to the places whose rank is not above its own, and a query that asks for a token to those of a lower
 rank. All text that is not noise has one rank, so that it sees itself and no noise.

@@ -123,7 +123,7 @@ class Pretrained(ModelSpec):
     hidden, layers, table_width = _of_shape("hidden"), _of_shape("layers"), _of_shape("table_width")
     attention, open_layers, pooling = _of_shape("attention"), _of_shape("open_layers"), _of_shape("pooling")
     writes_text, single, tied_head = _of_shape("writes_text"), _of_shape("single"), _of_shape("tied_head")
-    collator, two_streams, remembers = _of_shape("collator"), _of_shape("two_streams"), _of_shape("remembers")
+    collator, two_streams, memory = _of_shape("collator"), _of_shape("two_streams"), _of_shape("memory")
 
     def check_length(self, length: int, key: str) -> None:
         self.shape.check_length(length, key)

@@ -20,11 +20,13 @@ class Shape(ABC):
     """Size and shape of a network, from which its heads and costs follow. A subclass states what differs from these
     defaults.
 
-    `hidden` is the width of the states between layers, `layers` their number.
+    `hidden` is the width of the states between layers, `layers` their number, `memory` how many places before a row
+    each layer remembers.
     """
 
     hidden: int
     layers: int
+    memory: int = 0
 
     @property
     def shape(self) -> Shape:
@@ -79,11 +81,6 @@ class Shape(ABC):
     def query_flops(self, predicted: float, tokens: float, length: float) -> float:
         """Floating-point operations of a second stream that predicts so many of these tokens, in rows of a length."""
         return 0.0
-
-    @property
-    def remembers(self) -> bool:
-        """Whether a row attends to what earlier rows left, and so must go on from them."""
-        return False
 
     @property
     def whole_batches(self) -> bool:

@@ -62,10 +62,6 @@ class XLNet(ModelSpec):
     def two_streams(self) -> bool:
         return True
 
-    @property
-    def remembers(self) -> bool:
-        return self.memory > 0
-
     def forward_flops(self, tokens: float, length: float, written: float = 0.0, rows: float = 0.0) -> float:
         """As `Shape.forward_flops`, of the content stream: scores are products with keys and with distances.
 

@@ -86,6 +86,7 @@ class InputFormat(ABC):
     redraw: MaskSchedule = field(default_factory=Static, kw_only=True)
     semantics: ClassVar[int] = 1
     framed: ClassVar[bool] = True  # special tokens open the rows and close the segments
+    shuffled: ClassVar[bool] = True  # `arrange` shuffles the rows, so that none goes on from another
 
     @property
     def pairs(self) -> str | None:
