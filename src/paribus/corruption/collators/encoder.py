@@ -69,9 +69,9 @@ class EncoderCollator(Collator):
         return {"masked": masked, "kept": kept, "randomized": len(read_P) - masked - kept}
 
     def find_places(self, arrays: Arrays) -> Places:
-        """Both neighbors; a predicted place lies between special tokens."""
+        """Both neighbors; a predicted place lies between special tokens, of which the last may be the next row's."""
         read, slot_P = arrays["ids_BL"].reshape(-1), arrays["slot_P"]
-        return Places(arrays["target_P"], [read[slot_P - 1], read[slot_P + 1]], read[slot_P])
+        return Places(arrays["target_P"], [read[slot_P - 1], read[(slot_P + 1) % len(read)]], read[slot_P])
 
     def rates(self, counts: Mapping[str, int]) -> dict[str, float]:
         """masking_rate: predicted share of the text · corruption_rate: noise share of the text · predicted_share:

@@ -24,8 +24,9 @@ class PermutationCollator(EncoderCollator):
         assert isinstance(views.inputs, Text)
         assert views.inputs.rank_BL is not None
         rank_BL, slot_P = views.inputs.rank_BL.astype(np.int64), arrays["slot_P"]
-        near_P2 = slot_P[:, None] + np.array([-1, 1])  # a target lies between special tokens
+        near_P2 = (slot_P[:, None] + np.array([-1, 1])) % rank_BL.size
         seen_P2 = rank_BL.reshape(-1)[near_P2] < rank_BL.reshape(-1)[slot_P][:, None]
+        seen_P2 |= near_P2 % rank_BL.shape[1] == 0  # where a row begins there is a [CLS], also behind the last token
         shown_P2: Ints = np.where(seen_P2, views.text.ids_BL.reshape(-1)[near_P2], vocabulary.mask)
         return {**arrays, "rank_BL": rank_BL, "near_P2": shown_P2}
 

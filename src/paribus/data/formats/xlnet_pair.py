@@ -72,7 +72,7 @@ class XLNetPair(InputFormat):
         both, read = self.reversed_rows and size > 1, examples
         own = {name: getattr(self, name) for name in ("length", "reuse_len", "redraw")}
         found: Any = replace(read, input=_SideBySide(**own, reversed_rows=both, rows=size))  # type: ignore[type-var]
-        return ParallelStreams(found)
+        return _PairStreams(found)
 
     def index(self, store: Store, length: int, draw: Draw) -> XLNetIndex:
         reused = length // 2 if self.reuse_len is None else self.reuse_len
@@ -105,8 +105,16 @@ class _SideBySide(XLNetPair):
         return self.rows
 
 
+@dataclass(frozen=True)
+class _PairStreams(ParallelStreams[Read]):
+    """Parallel streams. A held-out evaluation reads rows from all of the text, many at a time and without memory."""
+
+    def evaluation(self, rows: int = 1) -> None:
+        return None
+
+
 class _Rows(NamedTuple):
-    """N rows: the first tokens and the lengths of their text, A and B. A row that is read backwards, from right to left,
+    """N rows: first tokens and lengths of their text, A and B. A row that is read backwards, from right to left,
     reads the last token of each first.
     """
 
