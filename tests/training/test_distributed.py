@@ -146,6 +146,26 @@ def test_two_processes_resume_to_the_same_bits(
     assert [line["step"] for line in lines if "train/lr" in line] == [1, 2, 3, 4, 5, 6]
 
 
+REMEMBERS = [
+    "model=transformer_xl_tiny", "objective=stream_lm", "input=streams", "masking=none", "input.length=8",
+    "model.memory=12", "model.dropout=0.1", "profile.microbatch=2", "profile.checkpoint_steps=2",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("ranks", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_a_memory_resumes_in_the_middle_of_its_streams(
+    trained: Callable[..., Made], stopped: Callable[..., dict[str, Any]], ranks: int
+) -> None:
+    own = [*REMEMBERS] if ranks == 1 else [*REMEMBERS, "trainer=ddp", f"profile.ranks={ranks}"]
+    folder, whole, curve = trained("whole", *own)
+    carried = stopped(*own)["carried"]
+    assert sorted(carried) == [0, 1]  # of both microbatches, whichever process has them
+    resumed, record, lines = trained("stopped", *own)
+    assert record["metrics"] == whole["metrics"]
+    assert bits(resumed) == bits(folder)
+    assert [line for line in lines if "train/lr" in line] == [line for line in curve if "train/lr" in line]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("first", "then"), [(1, 2), (2, 1), (4, 2)])
 def test_another_number_of_processes_resumes_to_the_same_bits(

@@ -294,6 +294,7 @@ def check_stage(stage: Stage) -> None:
     run = stage.run
     check_kept(stage)
     check_depths(stage)
+    check_memory(stage)
     if not run.stage:
         # a stage of the run trains a pooler, or the model came with one, or came without any weights
         paired = [one for one in run.chain if one.objective.needed_pairs]
@@ -326,6 +327,21 @@ def check_depths(stage: Stage) -> None:
         for network in (stage.encoder, *stage.objective.modules()):
             if isinstance(network, Network):
                 network.require_depths(f"optimizer ({type(run.optimizer).__name__})", "set optimizer=adamw")
+
+
+def check_memory(stage: Stage) -> None:
+    """A memory needs rows that go on where others ended, on a stream that is longer than it."""
+    run, plan = stage.run, stage.plan
+    if not run.model.memory or not stage.steps:
+        return
+    epoch, rows = plan.blocks(0)[0]
+    if plan.marks(epoch, rows) is None:
+        cause = f"model.memory={run.model.memory}, but the rows of this input do not continue each other"
+        raise UserError(cause, "set input=streams, or model.memory=0")
+    stream = plan.examples.tokens(epoch) // len(rows)
+    if run.model.memory >= stream:
+        cause = f"model.memory={run.model.memory} is longer than each of the {len(rows)} streams, {stream:,} tokens"
+        raise UserError(cause, "lower model.memory or batch.size, or give more text")
 
 
 def check_kept(stage: Stage) -> None:

@@ -171,6 +171,15 @@ def counts_of_all(trainer: pl.Trainer, counts: Counter[str]) -> Counter[str]:
     return whole
 
 
+def merge_of_all(trainer: pl.Trainer, kept: dict[int, Any]) -> dict[int, Any]:
+    """What each process keeps under numbers of its own, together."""
+    if trainer.world_size == 1:
+        return kept
+    of_rank: list[dict[int, Any] | None] = [None] * trainer.world_size
+    torch.distributed.all_gather_object(of_rank, kept)
+    return {number: value for part in of_rank for number, value in (part or {}).items()}
+
+
 def unshared(trainer: pl.Trainer) -> Any:
     """A context in which a backward pass leaves whole gradients as they are: `add_up` adds them once a step."""
     strategy = trainer.strategy

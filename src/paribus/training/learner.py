@@ -12,13 +12,12 @@ from pytorch_lightning.core.optimizer import LightningOptimizer
 from torch import Tensor, nn
 
 from paribus.core.checksums import digest
-from paribus.core.errors import UserError
 from paribus.finetuning.method import Method
 from paribus.models.network import Batch, Network, State, seed_dropout
 from paribus.objectives.objective import Objective
 from paribus.optim.lr_schedule import Schedule
 from paribus.optim.spec import OptimizerSpec, Rates
-from paribus.training.distributed import add_up, counts_of_all, shard, unshared, whole
+from paribus.training.distributed import add_up, counts_of_all, merge_of_all, shard, unshared, whole
 from paribus.training.memory import Memory
 from paribus.training.steps import Step
 
@@ -123,8 +122,9 @@ class Learner(pl.LightningModule):
     def _pass_microbatch(self, batch: Batch, index: int, divisors: Mapping[str, float]) -> dict[str, Tensor]:
         """Forward and backward of the microbatch at this place of the step. Returns its losses."""
         rank, size = self.trainer.global_rank, self.trainer.world_size
-        seed_dropout(self.device, int(digest([self.seed, self.trainer.global_step, rank + size * index], 15), 16))
-        terms, state = self.terms(batch, divisors, self.memory.recall(index, batch) if self.carries_memory else None)
+        place = rank + size * index  # of the microbatch among those of all processes
+        seed_dropout(self.device, int(digest([self.seed, self.trainer.global_step, place], 15), 16))
+        terms, state = self.terms(batch, divisors, self.memory.recall(place, batch) if self.carries_memory else None)
         loss = self.loss(terms)
         if batch.get("idle"):  # it keeps the ranks in step and counts for nothing
             self.manual_backward(0.0 * loss)
@@ -133,10 +133,7 @@ class Learner(pl.LightningModule):
             loss = loss + penalty  # once in a step, however many microbatches it has
         self.manual_backward(loss)
         if self.carries_memory:
-            if state is not None and "begins_B" in batch and size > 1:
-                cause = f"a network with memory cannot be trained with profile.ranks={size}"
-                raise UserError(cause, "set profile.ranks=1")
-            self.memory.keep(index, batch, state)
+            self.memory.keep(place, batch, state)
         return {name: term.detach() for name, term in terms.items()}
 
     def _update(self, optimizer: LightningOptimizer, number: int, counts: Counter[str]) -> None:
@@ -155,8 +152,8 @@ class Learner(pl.LightningModule):
         self.last["lr"] = rate
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Keep what is carried, if the network has a memory."""
-        if carried := self.memory.to_checkpoint():
+        """Keep what is carried in all processes, if the network has a memory."""
+        if carried := merge_of_all(self.trainer, self.memory.to_checkpoint()):
             checkpoint["carried"] = carried
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:

@@ -50,7 +50,8 @@ class Memory:
             return None
         raise UserError(
             f"the network carries memory from row to row, but a batch of {before} rows is followed by one of {rows}",
-            "set batch.by=sequences, or let the order of the input format give every step as many rows",
+            "set batch.by=sequences, let the order of the input format give every step as many rows, and resume with the "
+            "profile.ranks and profile.microbatch of before",
         )
 
     def keep(self, index: int, batch: Batch, state: State) -> None:
@@ -60,8 +61,11 @@ class Memory:
             self._carried[index] = len(batch["begins_B"]), change_tensors(state, Tensor.detach, self.classes.values())
 
     def to_checkpoint(self) -> dict[int, Any]:
-        """Plain containers of tensors, which load without any class."""
-        return {index: (rows, self._pack(state)) for index, (rows, state) in self._carried.items()}
+        """Plain containers of tensors on the processor, which load without any class."""
+        return {
+            index: (rows, change_tensors(self._pack(state), Tensor.cpu))
+            for index, (rows, state) in self._carried.items()
+        }
 
     def from_checkpoint(self, saved: dict[int, Any], device: Any) -> None:
         """Take over what `to_checkpoint` gave, on this device."""

@@ -16,6 +16,7 @@ from paribus.core.jsonable import to_json
 from paribus.runs.archive import RECORDS_FILE, open_archive
 from paribus.runs.folder import CURVES, RECORD, RunFolder, StoredRun
 from paribus.runs.record import Record
+from paribus.verdict.metrics import find_metric
 
 _PROFILE = ("accelerator", "precision", "threads", "workers", "microbatch", "compile")
 _TIMED = ("train_seconds",)  # of the budget: what a clock gives
@@ -123,7 +124,11 @@ def complete(stored: Mapping[str, Any], default: Mapping[str, Any]) -> dict[str,
 
 def compare_runs(old: Record, before: StoredRun, new: Record, after: RunFolder) -> Iterator[str]:
     """A line for each part of the records, the curves and the weights: ✓ the same bits, or ✗ what differs."""
-    for part in ("metrics", "baselines", "task_runs", "realised"):
+    measured = (
+        {name: value for name, value in run.metrics.items() if not find_metric(name).timed} for run in (old, new)
+    )
+    yield from _compare_part("metrics", *measured)
+    for part in ("baselines", "task_runs", "realised"):
         yield from _compare_part(part, getattr(old, part), getattr(new, part))
     budgets = ({key: value for key, value in run.budget.items() if key not in _TIMED} for run in (old, new))
     yield from _compare_part("budget", *budgets)

@@ -57,6 +57,7 @@ class Metric:
             `mlm_accuracy` are columns with it. Lower is better, and what favors an arm is fixed if nothing else is.
         whole: a column has this name, not only its end, as if `read` or `held_out_loss` is given.
         cost: what a run cost, which does not depend on what it learned: a run on its plateau counts.
+        timed: a measured time or speed, which is another one when the run is repeated.
 
     Raises ValueError for a held-out loss whose name does not end with `_loss`.
     """
@@ -75,6 +76,7 @@ class Metric:
     held_out_loss: bool = False
     whole: bool = False
     cost: bool = False
+    timed: bool = False
 
     def __post_init__(self) -> None:
         if not self.held_out_loss:
