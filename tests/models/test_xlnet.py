@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 import torch
 from toy_training import VOCABULARY
-from transformers import AutoModelForCausalLM, XLNetLMHeadModel, XLNetModel
+from transformers import AutoModelForCausalLM, XLNetConfig, XLNetLMHeadModel, XLNetModel
 
 from paribus.core.errors import UserError
 from paribus.models import checkpoint
 from paribus.models.heads.vocabulary import TiedHead
 from paribus.models.network import initialize
+from paribus.models.pretrained import Pretrained
 from paribus.models.xlnet import XLNet
 from paribus.models.xlnet_network import XLNetNetwork
 
@@ -161,6 +162,25 @@ def test_rows_that_are_read_backwards_are_the_second_half_of_a_batch_of_transfor
     hidden_BLD = network(backwards).hidden_BLD
     assert torch.allclose(hidden_BLD[0].roll(-1, 0), found[0], atol=1e-5)
     assert torch.allclose(hidden_BLD[1].flip(0), found[1], atol=1e-5)
+
+
+def test_a_checkpoint_of_others_is_a_model(tmp_path: Path) -> None:
+    config = XLNetConfig(vocab_size=97, d_model=32, n_layer=2, n_head=2, d_inner=48, pad_token_id=0)
+    theirs = XLNetLMHeadModel(config).eval()
+    theirs.lm_loss.bias.data.normal_()
+    theirs.save_pretrained(tmp_path)
+    model = Pretrained(str(tmp_path), dropout=0.0, attention_dropout=0.0)
+    assert model.two_streams
+    network, batch = model.build(VOCABULARY, 0).eval(), rows(9, 9)
+    head = TiedHead(network)
+    assert model.fill(network, head)
+    with torch.no_grad():
+        outputs = network({**batch, "slot_P": torch.arange(18)})
+        wanted = theirs(**published(batch), use_mems=False).logits.roll(1, 1).flatten(0, 1)
+        assert torch.allclose(head.logits(outputs, {"slot_P": torch.arange(18)}), wanted, atol=1e-4)
+    XLNetLMHeadModel(XLNetConfig(**{**config.to_dict(), "clamp_len": 8})).save_pretrained(tmp_path)
+    with pytest.raises(UserError, match="the XLNet has clamp_len=8"):
+        _ = Pretrained(str(tmp_path)).two_streams
 
 
 @pytest.mark.parametrize(

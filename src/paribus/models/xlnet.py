@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from paribus.core.errors import UserError
 from paribus.core.settings import within
@@ -14,6 +15,8 @@ from paribus.models.spec import ModelSpec
 if TYPE_CHECKING:
     from paribus.data.tokens.vocabulary import Vocabulary
     from paribus.models.network import Network
+
+PUBLISHED = {"attn_type": "bi", "ff_activation": "gelu", "clamp_len": -1, "same_length": False, "layer_norm_eps": 1e-12}
 
 
 @dataclass(frozen=True)
@@ -91,3 +94,22 @@ class XLNet(ModelSpec):
         network = XLNetNetwork(self, vocabulary)
         initialize(network, seed, network.std)
         return network
+
+
+@dataclass(frozen=True)
+class ForeignXLNet(XLNet):
+    """The shape of an XLNet that others have trained, without a memory."""
+
+    @classmethod
+    def of(cls, config: Mapping[str, Any]) -> ForeignXLNet:
+        """From the content of its `config.json`. Raises UserError for layers that are not those of the paper."""
+        for name, usual in PUBLISHED.items():
+            if config.get(name, usual) != usual:
+                raise UserError(f"the XLNet has {name}={config[name]}", f"give one with {name}={usual}, as published")
+        sizes = (config[name] for name in ("n_layer", "d_model", "n_head", "d_inner"))
+        return cls(*sizes, dropout=config.get("dropout", 0.1), initializer_range=config.get("initializer_range", 0.02))
+
+    def load(self, network: Network, folder: Path) -> None:
+        from paribus.models import checkpoint
+
+        checkpoint.load_foreign(network, folder)
