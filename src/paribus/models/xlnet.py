@@ -106,8 +106,14 @@ class ForeignXLNet(XLNet):
         for name, usual in PUBLISHED.items():
             if config.get(name, usual) != usual:
                 raise UserError(f"the XLNet has {name}={config[name]}", f"give one with {name}={usual}, as published")
-        sizes = (config[name] for name in ("n_layer", "d_model", "n_head", "d_inner"))
-        return cls(*sizes, dropout=config.get("dropout", 0.1), initializer_range=config.get("initializer_range", 0.02))
+        return cls(
+            layers=config["n_layer"],
+            hidden=config["d_model"],
+            heads=config["n_head"],
+            intermediate=config["d_inner"],
+            dropout=config.get("dropout", 0.1),
+            initializer_range=config.get("initializer_range", 0.02),
+        )
 
     def load(self, network: Network, folder: Path) -> None:
         from paribus.models import checkpoint

@@ -42,7 +42,7 @@ class XLNetPair(InputFormat):
     reversed_rows: bool = True
     redraw: MaskSchedule = field(default_factory=Static, kw_only=True)
     shuffled: ClassVar[bool] = False
-    pairs: ClassVar[str | None] = "next"  # type: ignore[misc]
+    pairs: ClassVar[str | None] = "next"
 
     def __post_init__(self) -> None:
         if not isinstance(self.length, int) or self.length < 2 * (FRAME + 2):
@@ -83,7 +83,7 @@ class XLNetPair(InputFormat):
             cause = f"a text of {end - first:,} tokens is too short for {stretches} streams of rows of {length}"
             raise UserError(cause, "set a smaller batch.size or input.length, or give more text")
         begin_T = np.arange(0, size - length + 1, reused)
-        read = []
+        read: list[_Rows] = []
         for backwards in (False, True) if self.reversed_rows else (False,):
             for number in range(stretches):
                 stretch = _Stretch(first + number * size, size, backwards)
@@ -109,7 +109,7 @@ class _SideBySide(XLNetPair):
 class _PairStreams(ParallelStreams[Read]):
     """Parallel streams. A held-out evaluation reads rows from all of the text, many at a time and without memory."""
 
-    def evaluation(self, rows: int = 1) -> None:
+    def evaluation(self, rows: int = 1) -> None:  # type: ignore[override]
         return None
 
 
@@ -152,7 +152,8 @@ class XLNetIndex:
         """Forwards `text A [SEP] B [SEP]`; backwards, in the order of the text, `[SEP] B [SEP] A text`: its separators
         are runs of no tokens before B and A.
         """
-        start_B3, length_B3, label_B, backwards_B = (column[rows_B] for column in self.rows)
+        start_B3, length_B3 = self.rows.start_N3[rows_B], self.rows.length_N3[rows_B]
+        label_B, backwards_B = self.rows.label_N[rows_B], self.rows.backwards_N[rows_B]
         none_B = np.zeros(len(rows_B), np.int64)
         backwards_B1 = backwards_B[:, None]
 
@@ -166,9 +167,10 @@ class XLNetIndex:
         length_B5 = by_direction((text_length, a_length, b_length), (0, b_length, 0, a_length, text_length))
         close_B5, part_B5 = by_direction((0, 1, 1), (1, 0, 1, 0, 0)), by_direction((0, 0, 1), (1, 1, 0, 0, 0))
         kept_B5 = backwards_B1 | (np.arange(5) < 3)
-        columns = (each[kept_B5] for each in (start_B5, length_B5, close_B5, part_B5))
+        start_S, length_S, close_S, part_S = (each[kept_B5] for each in (start_B5, length_B5, close_B5, part_B5))
         reused_B = np.full(len(rows_B), self.reused)
-        return Segments(np.nonzero(kept_B5)[0], *columns, label_B, reused_B, backwards_B)
+        row_S = np.nonzero(kept_B5)[0]
+        return Segments(row_S, start_S, length_S, close_S, part_S, label_B, reused_B, backwards_B)
 
 
 @dataclass(frozen=True)
