@@ -110,6 +110,10 @@ class StreamLM(CausalLM):
         if tokens > ways.MOST_SLID:
             cause = f"windows would slide over {tokens:,} tokens, a pass of the network for each"
             raise UserError(cause, "set objective.slid_tokens=10000")
+        for times in self.spans:
+            run.model.check_length(times * (examples.length + run.model.memory), "the longest of objective.spans")
+        if self.contexts:
+            run.model.check_length(self.contexts[-1], "the longest of objective.contexts")
         given = examples, self.slid_tokens, self.loss_name, run.model.memory
         found: list[Evaluation] = [kind(*given) for kind in asked]
         found += [ways.AttentionLengths(*given, self.spans)] if self.spans else []

@@ -50,8 +50,8 @@ class Memory:
             return None
         raise UserError(
             f"the network carries memory from row to row, but a batch of {before} rows is followed by one of {rows}",
-            "set batch.by=sequences, let the order of the input format give every step as many rows, and resume with the "
-            "profile.ranks and profile.microbatch of before",
+            "set batch.by=sequences, let the order of the input format give every step as many rows, and resume with "
+            "profile.ranks and profile.microbatch as before",
         )
 
     def keep(self, index: int, batch: Batch, state: State) -> None:
