@@ -47,9 +47,12 @@ class Text:
 
     @property
     def read_at_BL(self) -> Ints:
-        """int64 [B, L]: when each token is read by a network that reads [CLS] last, as XLNet does; padding stays."""
+        """int64 [B, L]: when each token is read by a network that reads [CLS] last, as XLNet does; padding and rows
+        without a frame stay.
+        """
         column_L, last_B1 = np.arange(self.ids_BL.shape[1]), self.length_B[:, None] - 1
         place_BL = np.where(column_L == 0, last_B1, column_L - 1)
+        place_BL = np.where(self.sentence_BL[:, :1] < 0, place_BL, column_L)
         if self.reversed_B is not None:
             place_BL = np.where(self.reversed_B[:, None], last_B1 - column_L, place_BL)
         return np.where(column_L <= last_B1, place_BL, column_L)

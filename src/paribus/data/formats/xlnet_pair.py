@@ -31,7 +31,8 @@ class XLNetPair(InputFormat):
     """Streams of rows that are filled with text, A and B, all of `length` tokens.
 
     reuse_len: tokens of the text; null for half of the row. reversed_rows: half of the streams are the others read
-    backwards, from right to left; so a step has as many rows of both. redraw: when A and B are drawn again.
+    backwards, from right to left; so a step has as many rows of both. redraw: when A and B are drawn again. With the
+    defaults a pass reads each token four times: as text and in a pair, in both directions.
 
     A ends with a sentence. In half of the rows B follows, in the others it is from anywhere in the stream, grown to
     whole sentences; both are cut at the end that is read last, the longer one first. XLNet's token between documents is
