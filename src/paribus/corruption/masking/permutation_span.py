@@ -14,7 +14,7 @@ from paribus.corruption.masking.pattern import NoisePattern, check_at_least_one,
 from paribus.corruption.masking.units import number_spans
 from paribus.data.sequences import Flags, Ints, Marks, Text
 
-_LAST: Final = np.uint64((1 << 32) - 1)  # the draw of a place that is not drawn
+_NEVER: Final = np.uint64(1 << 32)  # above every draw: of a place that cannot be chosen
 
 
 @dataclass(frozen=True)
@@ -61,9 +61,11 @@ class PermutationSpan(NoisePattern):
     def __call__(self, text: Text, noise: Noise) -> Marks:
         parts = _cut_parts(text)
         goal_B = (text.length_B / self.context).astype(np.int64)
-        goal_S = np.where(parts.number_S == 0, goal_B[parts.row_S] - goal_B[parts.row_S] // 2, goal_B[parts.row_S] // 2)
         if text.reused_B is None:
             goal_S = goal_B
+        else:
+            later_S = goal_B[parts.row_S] // 2
+            goal_S = np.where(parts.number_S == 0, goal_B[parts.row_S] - later_S, later_S)
         span_SW = self._take_spans(parts, goal_S, noise)
         if self.fill:
             _fill(span_SW, parts, goal_S, noise)
@@ -77,9 +79,10 @@ class PermutationSpan(NoisePattern):
         return Marks(number_spans(span_BL > 0, begin_BL))
 
     def _take_spans(self, parts: _Parts, goal_S: Ints, noise: Noise) -> Ints:
-        """int64 [S, W]: in the parts, numbers above 0 of the spans; 0 elsewhere."""
+        """int64 [S, W]: in the parts, numbers above 0 of the spans; 0 elsewhere. R of the parts take one more span."""
         width, part_S = parts.column_SW.shape[1], np.arange(len(parts.row_S))
-        bound_N = np.rint(np.cumsum(weight_N := 1 / np.arange(1, self.max_length + 1)) / weight_N.sum() * 2**32)[:-1]
+        share_N = np.cumsum(1 / np.arange(1, self.max_length + 1))
+        bound_N = np.rint(share_N / share_N[-1] * 2**32)[:-1]
         span_SW = np.zeros(parts.column_SW.shape, np.int64)
         left_S, at_S, number = goal_S.copy(), np.zeros_like(goal_S), 0
         part_S = part_S[left_S > 0]
@@ -162,7 +165,7 @@ def _fill(span_SW: Ints, parts: _Parts, goal_S: Ints, noise: Noise) -> None:
     missing_S = np.minimum(goal_S, parts.size_S) - np.count_nonzero(span_SW, axis=1)
     row_S1 = np.broadcast_to(parts.row_S[:, None], span_SW.shape)
     draw_SW = noise.at("single", row_S1, np.maximum(parts.column_SW, 0)).astype(np.uint64)
-    draw_SW[(span_SW > 0) | ~real_SW] = _LAST + np.uint64(1)
+    draw_SW[(span_SW > 0) | ~real_SW] = _NEVER
     order_SW = np.argsort(draw_SW, axis=1, kind="stable")
     chosen_SW: Flags = np.zeros(span_SW.shape, np.bool_)
     np.put_along_axis(chosen_SW, order_SW, np.arange(span_SW.shape[1]) < missing_S[:, None], axis=1)
