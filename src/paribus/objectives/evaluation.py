@@ -159,6 +159,16 @@ class HeldOutEvaluation(Evaluation):
         return dict(zip(self.metrics, values, strict=True))
 
 
+class AskedAsMasked(HeldOutEvaluation):
+    """The measures of a masked language model, of an objective whose head on tokens has another name."""
+
+    during_training = False
+
+    def measure(self, network: Network, objective: Objective) -> dict[str, float]:
+        """Those of the objective's head on tokens."""
+        return self.measure_head(network, objective.token_head)
+
+
 class LongerRows(Evaluation):
     """The loss of a held-out evaluation whose rows are longer than those of the training, `times` as long."""
 

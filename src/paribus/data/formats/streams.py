@@ -47,6 +47,7 @@ class Streams(InputFormat):
 
     length: int = field(metadata=within(1, 10**6))
     framed: ClassVar[bool] = False
+    shuffled: ClassVar[bool] = False
 
     @property
     def count(self) -> int:
