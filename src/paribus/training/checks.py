@@ -134,6 +134,9 @@ def check_finetuning(run: Run) -> None:
     if settings.method.enters_layers and not run.model.open_layers:
         cause = f"finetune/method={type(settings.method).__name__.lower()} goes inside the layers of a BERT or T5"
         raise UserError(cause, "set finetune/method=full, layerwise_decay or top_k_layers for this checkpoint")
+    if reads_in_order(run) and not run.model.memory:
+        cause = "finetune/head/windows=memory, but the model has no memory"
+        raise UserError(cause, "set model=transformer_xl_tiny, or finetune/head/windows=mean")
     loss_of(settings)
     if settings.head_lr is not None and settings.head_lr <= 0:
         raise UserError(f"finetune.head_lr={settings.head_lr} is not positive", "give a rate, or null")
@@ -152,6 +155,11 @@ def check_finetuning(run: Run) -> None:
     elif run.tasks and run.model.writes_text and not settings.method.moves and run.model.tied_head:
         cause = "finetune/method=frozen leaves nothing to train: the head of the model is its word embeddings"
         raise UserError(cause, "set model.head=separate, or set finetune/method=adapters")
+
+
+def reads_in_order(run: Run) -> bool:
+    """Whether a task is read in windows, each of which remembers those before it."""
+    return any(one.head.windows.in_order for one in (run.finetune, *map(run.finetune.of, run.tuned_tasks)))
 
 
 def check_ensemble(run: Run) -> None:
@@ -472,11 +480,14 @@ def check_layers(run: Run, stage: Stage) -> None:
 
 
 def check_heads(run: Run, encoder: Network) -> None:
-    """A new head with weights that no step would train."""
+    """A new head with weights that no step would train, and windows for a network that does not read them in order."""
+    network = read_with(run, encoder)
+    if reads_in_order(run) and not network.reads_in_order:
+        cause = f"finetune/head/windows=memory, but {type(network).__name__} does not read windows in order"
+        raise UserError(cause, "give it `reads_in_order`, or set finetune/head/windows=mean")
     answers_in_words = run.model.writes_text and not run.finetune.encoder
     if run.finetune.epochs or run.finetune.joint or run.finetune.probe or answers_in_words:
         return
-    network = read_with(run, encoder)
     types = {name: run.task_type(name) for name in run.tuned_tasks}
     heads = [each.make_head(run.finetune.of(name), network, 0) for name, each in types.items() if not each.speaks]
     if any(list(head.parameters()) for head in heads):

@@ -14,7 +14,16 @@ from paribus.core.settings import FineTuning
 from paribus.models.heads.choices import TextCNN
 from paribus.tasks.examples import Example
 from paribus.tasks.metrics import score_labels
-from paribus.tasks.rows import GPT, TaskRows, encode, encode_apart, encode_both_orders, encode_windows, frame_of
+from paribus.tasks.rows import (
+    GPT,
+    TaskRows,
+    encode,
+    encode_apart,
+    encode_both_orders,
+    encode_stretches,
+    encode_windows,
+    frame_of,
+)
 from paribus.tasks.types.base import Pooler, ProbeItems, TaskType
 
 if TYPE_CHECKING:
@@ -93,6 +102,8 @@ class RowTaskType(TaskType):
         self, examples: Sequence[Example], tokenizer: Tokenizer, vocabulary: Vocabulary, settings: FineTuning
     ) -> TaskRows:
         length, windows = settings.length, settings.head.windows
+        if windows.in_order:
+            return encode_stretches(examples, tokenizer, vocabulary, length, windows.most, settings.batch_size)
         if windows.several:
             return encode_windows(
                 examples, tokenizer, vocabulary, length, windows.stride, windows.most, settings.batch_size
