@@ -16,15 +16,17 @@ from paribus.core.settings import FineTuning
 from paribus.data.formats.pairs import count_kept
 from paribus.data.sequences import Array, Arrays, concatenate_ranges
 from paribus.tasks.examples import ChoiceExample, Example
+from paribus.tasks.key_sentences import KINDS
 
 if TYPE_CHECKING:
     from paribus.data.tokens.tokenizer import Tokenizer
     from paribus.data.tokens.vocabulary import Vocabulary
 
 FULL = 510  # tokens of text in the paper's rows; of these, from the beginning:
-HEADS = {"head": FULL, "head_tail": 128, "tail": 0}
+HEADS = {"head": FULL, "head_tail": 128, "tail": 0, **dict.fromkeys(KINDS, FULL)}  # key sentences are cut before
 FORMATS = ("bert", "gpt")
 GPT = FORMATS[1]
+FRAME = 2  # tokens around a single text
 LEAST_PAIR = 5  # tokens of a row of two texts
 POOL = 64  # batches that are sorted by length together
 
@@ -170,7 +172,7 @@ def encode(
 
     A text that is too long is cut, and of a pair the longer text, token by token. The row keeps the text's beginning
     (`head`), its end (`tail`), or 128 parts of 510 from the beginning and the rest from the end (`head_tail`; Sun et
-    al., arXiv 1905.05583, section 5.3.1).
+    al., arXiv 1905.05583, section 5.3.1). Of texts that `keep_sentences` has shortened it keeps the beginning.
 
     Raises:
         UserError: for an unknown `truncation`, if `length` leaves no room for text, or if only some examples are pairs.
@@ -219,7 +221,7 @@ def encode_windows(
 
     Raises UserError if `length` leaves no room for text.
     """
-    room = length - 2
+    room = length - FRAME
     if room < 1:
         raise no_room(length)
     texts = tokenize([row.text for row in examples], tokenizer)
@@ -244,7 +246,7 @@ def encode_stretches(
 
     Raises UserError if `length` leaves no room for text.
     """
-    room = length - 2
+    room = length - FRAME
     if room < 1:
         raise no_room(length)
     stretches: list[list[Array]] = []

@@ -28,6 +28,7 @@ from paribus.models.heads.head import TokenHead, loss_of
 from paribus.models.heads.vocabulary import MaskedLMHead
 from paribus.models.network import Network
 from paribus.objectives.mlm import MaskedLM
+from paribus.tasks.key_sentences import KINDS
 from paribus.tasks.rows import FORMATS, GPT, head_tokens
 from paribus.tasks.types.scored import MaskedScored
 from paribus.training.description import Run
@@ -141,6 +142,9 @@ def check_finetuning(run: Run) -> None:
     if settings.head_lr is not None and settings.head_lr <= 0:
         raise UserError(f"finetune.head_lr={settings.head_lr} is not positive", "give a rate, or null")
     head_tokens(settings.truncation)
+    if settings.truncation in KINDS and run.corpus.sentences is None:
+        cause = f"finetune.truncation={settings.truncation}, but the corpus does not say where sentences end"
+        raise UserError(cause, "set corpus/sentences=blingfire")
     if settings.covers is not None and not 0 < settings.covers <= 1:
         raise UserError(f"finetune.covers={settings.covers} is not a share", "give one above 0, at most 1, or null")
     if run.tasks and (not settings.seeds or len(set(settings.seeds)) < len(settings.seeds)):
@@ -379,7 +383,7 @@ def check_tasks(run: Run, layers: int, has_pooler: bool, tokenizer: Tokenizer) -
         task, task_type, tuning = run.tasks[name], run.task_type(name), settings.of(name)
         task_type.check_settings(tuning, task.key)
         task_type.check_tokenizer(tokenizer, tuning)
-        if tuning.head.windows.several or tuning.head.pairs or tuning.head.paired:
+        if tuning.head.windows.several or tuning.head.pairs or tuning.head.paired or tuning.truncation in KINDS:
             task_type.check_fit(tuning, task.examples(run.cache)["train"])
         if run.members * tuning.ensemble > 1:
             task_type.check_ensemble(task.key)
