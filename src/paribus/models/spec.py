@@ -73,6 +73,10 @@ class Shape(ABC):
         """Whether modules may be put inside the layers, and rows may bring attention masks."""
         return True
 
+    def without_memory(self) -> Shape:
+        """The same shape for rows that remember nothing."""
+        return self
+
     @property
     def whole_batches(self) -> bool:
         """Whether the states of a row depend on the other rows of its batch, so that a batch stays in one piece."""

@@ -174,6 +174,8 @@ def check_ensemble(run: Run) -> None:
             raise UserError(f"{key}={value} is not a number of models", "give a whole number, at least 1")
     if run.finetune.forgetting and turns * run.members > 1:
         raise UserError("finetune.forgetting=true needs a single model", "set members=1 and finetune.ensemble=1")
+    if run.finetune.costs and turns * run.members > 1:
+        raise UserError("finetune.costs=true needs a single model", "set members=1 and finetune.ensemble=1")
     if turns > 1 and not run.tasks:
         raise UserError(f"finetune.ensemble={turns}, but there is no task", "give task=, or finetune.ensemble=1")
     if turns > 1 and run.finetune.epochs == 0:
@@ -197,6 +199,8 @@ def check_joint(run: Run) -> None:
         raise UserError(f"finetune/joint cannot train a task named {reserved}", f"rename it, for example my_{reserved}")
     if run.members * run.finetune.ensemble > 1:
         raise UserError("finetune/joint does not work with an ensemble", "set members=1 finetune.ensemble=1")
+    if run.finetune.costs:
+        raise UserError("finetune.costs=true does not count a joint training", "set finetune/joint=none")
     others = [name for name in run.tuned_tasks if name not in chosen]
     if others and not run.finetune.epochs:
         cause = f"finetune.epochs=0 leaves the head of {others[0]} untrained"
@@ -212,7 +216,7 @@ def check_probe(run: Run) -> None:
         cause = "finetune/probe reads a frozen model, but finetune/method trains it"
         raise UserError(cause, "set finetune/method=frozen, or finetune/probe=none")
     unused = ("joint", "transfer_layers", "format", "label_smoothing", "focal", "head_lr", "points", "forgetting")
-    for name in (*unused, "replay", "ensemble"):
+    for name in (*unused, "costs", "replay", "ensemble"):
         if getattr(settings, name) != getattr(usual, name):
             mend = f"leave finetune.{name} at its default, or set finetune/probe=none"
             raise UserError(f"finetune.{name} is set, but finetune/probe trains nothing of the model", mend)
@@ -236,7 +240,7 @@ def check_cached(run: Run) -> None:
     settings, usual = run.finetune, FineTuning()
     if not settings.method.cached or settings.probe:
         return
-    for name in ("joint", "transfer_layers", "format", "forgetting", "replay", "ensemble", "keep"):
+    for name in ("joint", "transfer_layers", "format", "forgetting", "costs", "replay", "ensemble", "keep"):
         if getattr(settings, name) != getattr(usual, name):
             cause = f"finetune.method.cached=true does not work with finetune.{name}"
             raise UserError(cause, f"set finetune.method.cached=false, or leave finetune.{name} at its default")
