@@ -110,7 +110,7 @@ def test_rows_fit_and_the_counts_are_those_of_the_batch(choice: str) -> None:
 def test_the_order_of_training_reads_each_example_of_a_pass_once(choice: str) -> None:
     examples = examples_of(choice)
     order = FORMATS[choice].arrange(examples, 0, 8, None)
-    size = examples.size(0)
+    size = order.examples.size(0)
     read = [row for step in range(size // 8) for _, rows in order.blocks(step) for row in rows.tolist()]
     assert len(set(read)) == len(read) == size // 8 * 8
 

@@ -44,7 +44,10 @@ def needs(choice: str) -> list[str]:
     attention = [] if spec.needed_attention is None else [f"model.attention={spec.needed_attention}"]
     noise = [] if spec.predicts_noise else ["masking=none"]
     spans = ["masking=geometric_span"] if spec.needs_spans else []
-    return [*family, f"objective={choice}", *pairs, *attention, *noise, *spans, *SETTINGS.get(choice, [])]
+    bare = [] if spec.framed or spec.writes_text else ["input=windows"]
+    streams = ["model=xlnet_tiny", "masking=permutation_span"] if spec.needs_two_streams else []
+    own = [*bare, *pairs, *attention, *noise, *spans, *SETTINGS.get(choice, [])]
+    return [*streams, *family, f"objective={choice}", *own]
 
 
 class Made:
@@ -52,9 +55,9 @@ class Made:
 
     def __init__(self, choice: str, seed: int = 3) -> None:
         own = needs(choice)
-        model = "t5_tiny" if "family=t5" in own else "bert_tiny"
+        model = ["model=t5_tiny" if "family=t5" in own else "model=bert_tiny"]
         size = ["model.hidden=32", "model.intermediate=48", "model.dropout=0", "input.length=48"]
-        self.run = Run.of(compose(["scale=null", f"model={model}", *own, *size]))
+        self.run = Run.of(compose(["scale=null", *model, *own, *size]))
         self.vocabulary: Any = FakeVocabulary(1000, **(SENTINELS if self.run.model.writes_text else {}))
         self.network: Network = self.run.model.build(self.vocabulary, 3).eval()
         self.before = {name: tensor.clone() for name, tensor in self.network.state_dict().items()}

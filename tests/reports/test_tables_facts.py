@@ -81,6 +81,10 @@ def test_facts_that_differ_are_listed_and_unknown_ones_left_out(tmp_path: Path) 
     assert facts["model"] == "2 layers × 128 (4.41M parameters) or minilm (4.41M parameters)"
     assert facts["vocabulary"] == "8,192 entries (WordPiece) or tokenizer of bert-base-cased"
     assert "overrides" not in facts
+    sized = {"tokenizer": {"_target_": "x.Characters", "vocab_size": 8192}}
+    for folder in folders:
+        (folder / "config.yaml").write_text(yaml.safe_dump({**CONFIG, **sized}))
+    assert find_facts(["dynamic"], read(records()), [tmp_path])["vocabulary"] == "at most 8,192 entries (Characters)"
     asked = ["logger=none", "profile.threads=1", "+profile.new=1", "~logger", "trainer.max_steps=9"]
     assert find_facts(["dynamic"], read(records()), [tmp_path], asked)["overrides"] == "trainer.max_steps=9"
     assert find_facts(["dynamic"], read(records(realised={}, profile={})), [tmp_path])["budget"] == "4.8M tokens"

@@ -69,6 +69,20 @@ def test_the_number_of_places_counts_if_the_text_is_the_same() -> None:
     assert not find(varies=("input",), audit={"controlled": True, **differences})
 
 
+def test_losses_per_token_of_other_tokens_are_apart_if_all_records_say_what_they_are() -> None:
+    names = {"static": "105 characters", "static_x10": "8,192 WordPieces", "dynamic": "8,192 WordPieces"}
+    records = [
+        {**each, "targets": {LOSS: {"what": "every token", "places": 9, "tokens": names.get(each["arm"], "")}}}
+        for each in study()
+    ]
+    told = [each for each in records if each["arm"] in names]
+    assert gather(asked(varies=("tokenizer",)), read(told)).apart[LOSS] == {"static"}
+    table = make_table(asked(varies=("tokenizer",)), told)
+    assert any('"every token" (9 places, per token of 105 characters)' in note for note in table.notes)
+    del told[0]["targets"][LOSS]["tokens"]
+    assert not gather(asked(varies=("tokenizer",)), read(told)).apart[LOSS]
+
+
 def test_records_that_name_no_targets_share_a_column() -> None:
     table = make_table(asked(), [{**record, "targets": {}} for record in with_targets({})])
     assert all(LOSS in arm.metrics for arm in table.arms)

@@ -119,9 +119,11 @@ def test_a_stride_without_windows_is_refused() -> None:
         compose(["scale=test", "finetune.head.windows.stride=9"])
 
 
-KINDS = {
-    "stsb": ("glue/stsb", []),
-    "wnut_17": (
+XLNET = ["model=xlnet_tiny", "objective=permutation", "masking=permutation_span"]
+KINDS = {  # task, folder, settings
+    "values": ("stsb", "glue/stsb", []),
+    "tags": (
+        "wnut_17",
         "wnut_17",
         [
             "tasks.wnut_17.crf=true",
@@ -130,16 +132,20 @@ KINDS = {
             "finetune.head.layers.read=[1,-1]",
         ],
     ),
-    "squad_v2": (  # fifty windows per text
+    "answers": (  # fifty windows per text
+        "squad_v2",
         "squad_v2_devsplit",
         ["finetune/method=adapters", "finetune.method.size=4", "tasks.squad_v2.max_validation=12"],
     ),
+    "values_xlnet": ("stsb", "glue/stsb", XLNET),
+    "tags_xlnet": ("wnut_17", "wnut_17", [*XLNET, *BILSTM, "finetune/method=layerwise_decay"]),
+    "answers_xlnet": ("squad_v2", "squad_v2_devsplit", [*XLNET, "tasks.squad_v2.max_validation=12"]),
 }
 
 
-@pytest.mark.parametrize("name", KINDS)
-def test_each_kind_is_fine_tuned_kept_and_loaded(name: str, shared: Path, arguments: list[str], tmp_path: Path) -> None:
-    folder, extra = KINDS[name]
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_kind_is_fine_tuned_kept_and_loaded(kind: str, shared: Path, arguments: list[str], tmp_path: Path) -> None:
+    name, folder, extra = KINDS[kind]
     sizes = [f"tasks.{name}.max_train=32", f"tasks.{name}.max_validation=40"]
     rest = ["logger=none", "finetune.keep=true", "finetune.seeds=[0]"]
     cfg = compose([*arguments, f"task={name}", f"tasks.{name}.path={shared / folder}", *sizes, *rest, *extra])

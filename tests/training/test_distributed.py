@@ -151,12 +151,19 @@ REMEMBERS = [
     "model.memory=12", "model.dropout=0.1", "profile.microbatch=2", "profile.checkpoint_steps=2",
 ]  # fmt: skip
 
+TWO_STREAMS = [
+    "model=xlnet_tiny", "objective=permutation", "input=xlnet_pair", "masking=permutation_span", "input.length=16",
+    "model.memory=12", "model.dropout=0.1", "model.attention_dropout=0.1",
+    "profile.microbatch=2", "profile.checkpoint_steps=2",
+]  # fmt: skip
+
 
 @pytest.mark.parametrize("ranks", [1, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("remembers", [REMEMBERS, TWO_STREAMS], ids=["transformer_xl", "xlnet"])
 def test_a_memory_resumes_in_the_middle_of_its_streams(
-    trained: Callable[..., Made], stopped: Callable[..., dict[str, Any]], ranks: int
+    trained: Callable[..., Made], stopped: Callable[..., dict[str, Any]], remembers: list[str], ranks: int
 ) -> None:
-    own = [*REMEMBERS] if ranks == 1 else [*REMEMBERS, "trainer=ddp", f"profile.ranks={ranks}"]
+    own = [*remembers] if ranks == 1 else [*remembers, "trainer=ddp", f"profile.ranks={ranks}"]
     folder, whole, curve = trained("whole", *own)
     carried = stopped(*own)["carried"]
     assert sorted(carried) == [0, 1]  # of both microbatches, whichever process has them

@@ -32,6 +32,8 @@ class Text:
     label_B: Ints | None = None  # of a pair
     rank_BL: NDArray[np.int32] | None = None  # attention mask: a place sees ranks up to its own; None: all
     annotated_BL: NDArray[np.uint8] | None = None  # 1 at the start of an annotator's span, 2 inside, else 0
+    reused_B: Ints | None = None  # of the tokens read first, how many the next row of a stream does not read again
+    reversed_B: Flags | None = None  # the row is read from its end to [CLS]; None: none is
 
     @cached_property
     def word_BL(self) -> NDArray[np.int16]:
@@ -42,6 +44,26 @@ class Text:
         number = np.cumsum(begins, axis=1, dtype=np.int16) - np.int16(1)
         number[~self.free_BL] = -1
         return number
+
+    @property
+    def read_at_BL(self) -> Ints:
+        """int64 [B, L]: when each token is read by a network that reads [CLS] last, as XLNet does; padding and rows
+        without a frame stay.
+        """
+        column_L, last_B1 = np.arange(self.ids_BL.shape[1]), self.length_B[:, None] - 1
+        place_BL = np.where(column_L == 0, last_B1, column_L - 1)
+        place_BL = np.where(self.sentence_BL[:, :1] < 0, place_BL, column_L)
+        if self.reversed_B is not None:
+            place_BL = np.where(self.reversed_B[:, None], last_B1 - column_L, place_BL)
+        return np.where(column_L <= last_B1, place_BL, column_L)
+
+    @property
+    def later_BL(self) -> Flags:
+        """bool [B, L]: the tokens after those that `reused_B` counts, if it is given: the second part of a row."""
+        if self.reused_B is None:
+            return np.zeros_like(self.free_BL)
+        later_BL: Flags = self.read_at_BL >= self.reused_B[:, None]
+        return later_BL
 
     def reorder(self, order_BL: Ints) -> Text:
         """The tokens in the order in which they are read: place i holds column `order_BL[:, i]`."""

@@ -17,6 +17,7 @@ from paribus.models.any_encoder import KINDS, AnyEncoder
 from paribus.models.bert import Bert
 from paribus.models.change import Change
 from paribus.models.spec import ModelSpec
+from paribus.models.xlnet import ForeignXLNet
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -123,7 +124,7 @@ class Pretrained(ModelSpec):
     hidden, layers, table_width = _of_shape("hidden"), _of_shape("layers"), _of_shape("table_width")
     attention, open_layers, pooling = _of_shape("attention"), _of_shape("open_layers"), _of_shape("pooling")
     writes_text, single, tied_head = _of_shape("writes_text"), _of_shape("single"), _of_shape("tied_head")
-    collator = _of_shape("collator")
+    collator, two_streams, memory = _of_shape("collator"), _of_shape("two_streams"), _of_shape("memory")
 
     def check_length(self, length: int, key: str) -> None:
         self.shape.check_length(length, key)
@@ -223,15 +224,17 @@ class Pretrained(ModelSpec):
         return checkpoint.fresh_pooler(network, seed) if pooler is not None and self.fresh else pooler
 
 
-def read_config(path: Path) -> Foreign | AnyEncoder:
+def read_config(path: Path) -> Foreign | ForeignXLNet | AnyEncoder:
     """The shape that a `config.json` of `transformers` gives. Raises UserError for other kinds of models."""
     try:
         config: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         kind = str(config["model_type"])
         if kind in KINDS:
             return AnyEncoder(kind, config, _read_pooling(path.parent / hub.POOLING))
+        if kind == "xlnet":
+            return ForeignXLNet.of(config)
         if kind not in FAMILIES:
-            known = ", ".join(sorted((*FAMILIES, *KINDS)))
+            known = ", ".join(sorted((*FAMILIES, *KINDS, "xlnet")))
             raise UserError(f"{path} has model_type {kind}", f"give a checkpoint of {known}, or our own run")
         relative = config.get("position_embedding_type", "absolute") != "absolute"
         narrow = config.get("embedding_size", config["hidden_size"]) != config["hidden_size"]

@@ -78,6 +78,15 @@ class Shape(ABC):
         return self
 
     @property
+    def two_streams(self) -> bool:
+        """Whether a second stream can predict a token without seeing it, so that none has to be hidden in the text."""
+        return False
+
+    def query_flops(self, predicted: float, tokens: float, length: float) -> float:
+        """Floating-point operations of a second stream that predicts so many of these tokens, in rows of a length."""
+        return 0.0
+
+    @property
     def whole_batches(self) -> bool:
         """Whether the states of a row depend on the other rows of its batch, so that a batch stays in one piece."""
         return False

@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
@@ -18,6 +18,8 @@ from paribus.data.sequences import Arrays
 from paribus.models.ensemble import Ensemble
 from paribus.models.heads.head import Head, name_places, summed_cross_entropy
 from paribus.models.network import Batch, Network, as_batch
+from paribus.objectives.predicted_text import PER_TEXT, PredictedText
+from paribus.objectives.target_set import TargetSet as TargetSet
 
 if TYPE_CHECKING:
     from paribus.data.tokens.vocabulary import Vocabulary
@@ -25,18 +27,6 @@ if TYPE_CHECKING:
 
 Model = Network | Ensemble
 AnyHead = Head | Ensemble  # an ensemble is its own head
-
-
-class TargetSet(NamedTuple):
-    """Which places a held-out loss is a mean over. Losses over other sets cannot be compared.
-
-    Attributes:
-        what: a short plain name, such as "15% of the tokens, masked".
-        places: how many there are.
-    """
-
-    what: str
-    places: int
 
 
 class Evaluation(ABC):
@@ -79,6 +69,8 @@ class HeldOutEvaluation(Evaluation):
             metrics here.
         what: the name of the set of targets; without one it is not recorded.
         train_ids: tokens of the training text, of which the unigram model is made; None for no baseline.
+        text: the text that the targets stand for, if they are all of it: the loss is then given per character and per
+            word too.
     """
 
     during_training = True
@@ -90,15 +82,19 @@ class HeldOutEvaluation(Evaluation):
         name: str | None = "mlm",
         what: str = "",
         train_ids: NDArray[np.integer[Any]] | None = None,
+        text: PredictedText | None = None,
     ) -> None:
-        self.name, self.what = name, what
+        self.name, self.what, self.text = name, what, text
         self.vocabulary, self.train_ids = examples.vocabulary, train_ids
         self.arrays = list(evaluation_batches(examples, most))
         self.targets = np.concatenate([arrays["target_P"] for arrays in self.arrays])
 
     @property
     def metrics(self) -> Sequence[str]:
-        return () if self.name is None else tuple(f"{self.name}_{kind}" for kind in ("loss", "perplexity", "accuracy"))
+        if self.name is None:
+            return ()
+        per_token = tuple(f"{self.name}_{kind}" for kind in ("loss", "perplexity", "accuracy"))
+        return per_token if self.text is None else (*per_token, *PER_TEXT)
 
     @property
     def asked(self) -> int:
@@ -111,7 +107,7 @@ class HeldOutEvaluation(Evaluation):
 
     def measure_head(self, network: Model, head: AnyHead | None) -> dict[str, float]:
         """{"mlm_loss": mean cross-entropy in nats, "mlm_perplexity", "mlm_accuracy": share of exact predictions}, with
-        the name of this evaluation; empty if there is no head.
+        the name of this evaluation; with a text also those of `PredictedText.measure`; empty if there is no head.
 
         Always in full precision, so that the profile does not change it.
         """
@@ -125,13 +121,20 @@ class HeldOutEvaluation(Evaluation):
         return self._name(loss / len(self.targets), right / len(self.targets))
 
     def baselines(self) -> Mapping[str, Mapping[str, float]]:
-        """The unigram model."""
+        """The unigram model, and those of the text."""
         if self.train_ids is None:
             return {}
-        return {name: {"unigram": value} for name, value in self.unigram(self.train_ids, self.vocabulary).items()}
+        found = {name: {"unigram": value} for name, value in self.unigram(self.train_ids, self.vocabulary).items()}
+        if self.text is not None and self.name is not None:
+            for name, values in self.text.baselines().items():
+                found[name] |= values
+        return found
 
     def target_sets(self) -> Mapping[str, TargetSet]:
-        return {f"{self.name}_loss": TargetSet(self.what, self.asked)} if self.name and self.what else {}
+        if not (self.name and self.what):
+            return {}
+        per_text = {} if self.text is None else self.text.target_sets()
+        return {f"{self.name}_loss": TargetSet(self.what, self.asked), **per_text}
 
     def unigram(self, train_ids: NDArray[np.integer[Any]], vocabulary: Vocabulary) -> dict[str, float]:
         """The same metrics for a model of word frequencies alone: add-one counts of the training tokens.
@@ -151,7 +154,19 @@ class HeldOutEvaluation(Evaluation):
         return self._name(loss, float((self.targets == counts_V.argmax()).mean()))
 
     def _name(self, loss: float, accuracy: float) -> dict[str, float]:
-        return dict(zip(self.metrics, (loss, math.exp(min(loss, 700.0)), accuracy), strict=True))
+        per_text = {} if self.text is None else self.text.measure(loss * len(self.targets))
+        values = (loss, math.exp(min(loss, 700.0)), accuracy, *per_text.values())
+        return dict(zip(self.metrics, values, strict=True))
+
+
+class AskedAsMasked(HeldOutEvaluation):
+    """The measures of a masked language model, of an objective whose head on tokens has another name."""
+
+    during_training = False
+
+    def measure(self, network: Network, objective: Objective) -> dict[str, float]:
+        """Those of the objective's head on tokens."""
+        return self.measure_head(network, objective.token_head)
 
 
 class LongerRows(Evaluation):

@@ -91,6 +91,7 @@ class CausalLM(MaskedLM):
 
     semantics: ClassVar[int] = 1
     predicts_noise: ClassVar[bool] = False
+    predicts_text: ClassVar[bool] = True
     needed_attention: ClassVar[str | None] = "left"
     loss_name: ClassVar[str] = "clm"
 

@@ -80,6 +80,9 @@ class Objective(nn.Module):
         """A context around all steps, in which weights of the network may be computed from those of other networks."""
         return nullcontext()
 
+    def begin_step(self, done: float) -> None:
+        """Called before each step with the share of the steps that are done, at least 0 and below 1."""
+
     def write(self, network: nn.Module, batch: Batch) -> Batch:
         """The batch as the network reads it."""
         return batch

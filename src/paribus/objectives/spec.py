@@ -94,6 +94,9 @@ class ObjectiveSpec(ABC):
         predicts_noise: whether it predicts the noised positions; if not, it predicts all of the text.
         needs_spans: whether noise must come in spans.
         writes_text: whether it needs a text-to-text model.
+        predicts_text: whether the held-out evaluation predicts all of the text from one side, so that its loss is also
+            one per character and per word.
+        needs_two_streams: whether it needs a model whose second stream predicts tokens that it does not see.
         framed: whether its rows need [CLS] and [SEP], if it writes no text.
     """
 
@@ -105,7 +108,9 @@ class ObjectiveSpec(ABC):
     predicts_noise: ClassVar[bool] = True
     needs_spans: ClassVar[bool] = False
     writes_text: ClassVar[bool] = False
+    needs_two_streams: ClassVar[bool] = False
     framed: ClassVar[bool] = True
+    predicts_text: ClassVar[bool] = False
 
     @property
     def annotator(self) -> Annotator | None:

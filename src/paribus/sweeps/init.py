@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from paribus.core.build import kind
 from paribus.core.config import compose, plain
 from paribus.core.config_names import choices, conf_dir, sweeps_dir
 from paribus.core.errors import UserError
@@ -239,7 +240,8 @@ def propose_universe(key: str, base: Sequence[str], scale: str) -> list[str]:
     if model.get("heads"):
         factors["model.hidden"] = _list_around(model["hidden"], 2 * model["heads"])
     factors["input.length"] = f"[{config['input']['length'] // 2}, {config['input']['length']}]"
-    if size := config["tokenizer"].get("vocab_size"):
+    size = config["tokenizer"].get("vocab_size")
+    if size and getattr(kind(config["tokenizer"]["_target_"]), "sized", False):
         factors["tokenizer.vocab_size"] = f"[{size // 2}, {size}]"
     if "rate" in config["masking"]:
         rate = config["masking"]["rate"]

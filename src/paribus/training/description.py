@@ -173,7 +173,14 @@ class Run:
 
         All stages have the tokenizer of the first.
         """
-        data = prepare(self.corpus, self.tokenizer, self.cache, self.annotator, self._trained_on)
+        data = prepare(
+            self.corpus,
+            self.tokenizer,
+            self.cache,
+            self.annotator,
+            self._trained_on,
+            counts_text=self.objective.predicts_text,
+        )
         if self.trainer.train_tokens is not None:
             data.stores["train"] = sample_store(data.stores["train"], self.trainer.train_tokens)
         return data

@@ -90,6 +90,7 @@ class Learner(pl.LightningModule):
         number = self.trainer.global_step
         counts = counts_of_all(self.trainer, total_counts(step))
         divisors = self.objective.divisors(counts)
+        self.objective.begin_step(number / self.total_steps)
         with unshared(self.trainer):
             computed = self._pass(step, range(len(step)), divisors)
         # every rank adds up all losses, also those that its own microbatches lack

@@ -9,6 +9,7 @@ from paribus.core.hub import MODEL
 from paribus.corruption.examples import measure
 from paribus.models import checkpoint
 from paribus.models.ensemble import Ensemble
+from paribus.objectives.predicted_text import PER_TEXT, name_tokens
 from paribus.runs.folder import CURVES, STAGES
 from paribus.training.budget import train_flops
 from paribus.training.callbacks import Meter
@@ -25,8 +26,9 @@ def describe_stage(stage: Stage, meter: Meter, metrics: dict[str, float]) -> dic
     rate = meter.tokens_per_second()
     peak = process_peak(stage.profile) * stage.profile.ranks if tokens else 0.0
     sources = examples.read(counts)
+    per_token = {"tokens": name_tokens(stage.data)} if stage.run.objective.predicts_text else {}
     targets = {
-        loss: {"what": found.what, "places": found.places}
+        loss: {"what": found.what, "places": found.places, **(per_token if loss not in PER_TEXT else {})}
         for evaluation in stage.evaluations
         for loss, found in evaluation.target_sets().items()
     }
@@ -59,6 +61,7 @@ def describe_stage(stage: Stage, meter: Meter, metrics: dict[str, float]) -> dic
             "epochs": counts["sequences"] / examples.readings / examples.size(0),
             "parameters": stage.encoder.parameter_count(),
             **({"sources": sources} if sources else {}),
+            **({"hidden_characters": stage.data.raw.hidden} if stage.data.raw else {}),
         },
     }
 

@@ -16,6 +16,7 @@ from paribus.models.network import Network
 from paribus.objectives.attention_scores import AttentionScores
 from paribus.objectives.evaluation import Evaluation, HeldOutEvaluation, LongerRows
 from paribus.objectives.objective import Objective
+from paribus.objectives.predicted_text import find_predicted_text
 from paribus.runs.folder import STAGES
 from paribus.tasks.types.base import Pooler
 from paribus.training.budget import plan_of
@@ -102,12 +103,14 @@ def open_stage(run: Run, data: Data, profile: ResolvedProfile, folder: Path, ear
         pooler = run.model.pooler(encoder, run.root_seed)
     elif not run.model.fill_pairs(encoder, pair_head, run.objective.needed_pairs) and steps == 0:
         pair_head = None  # its weights are random and stay so
+    asked = held_out_examples(run, data)
     held_out = HeldOutEvaluation(
-        held_out_examples(run, data),
+        asked,
         run.evaluation.examples,
         objective.token_head_name,
         run.objective.held_out(run.evaluation).targets,
         data.stores["train"].ids,
+        find_predicted_text(asked, run.evaluation.examples, data) if run.objective.predicts_text else None,
     )
     attention = [AttentionScores(encoder, held_out.arrays)] if run.evaluation.attention else []
     stage = Stage(

@@ -67,6 +67,12 @@ def check_examples(run: Run) -> None:
         seen = "left and from its right" if needed == "two_way" else needed
         cause = f"the objective predicts each token from its {seen}, but model.attention={attention} differs"
         raise UserError(cause, f"set model.attention={needed} masking=none, or objective=mlm")
+    if objective.needs_two_streams and not run.model.two_streams:
+        cause = "the objective predicts tokens by a second stream that does not see them, which the model lacks"
+        raise UserError(cause, "set model=xlnet_tiny or another XLNet, or objective=mlm")
+    if run.model.memory and run.input.shuffled and run.trainer.max_steps != 0:
+        cause = f"model.memory={run.model.memory}, but rows of this input are shuffled and do not go on from each other"
+        raise UserError(cause, "set input=xlnet_pair or input=streams, or model.memory=0")
     if objective.predicts_noise and not masking.rate:
         raise UserError("masking=none leaves the objective nothing to predict", "set masking=bernoulli or another")
     if masking.rate and not objective.predicts_noise:

@@ -22,7 +22,9 @@ class EncoderCollator(Collator):
     """The encoder reads the whole row and predicts in place."""
 
     def arrays(self, views: Views, vocabulary: Vocabulary) -> Arrays:
-        """ids_BL, part_BL [B, L], length_B, slot_P (flat into B x L, ascending), target_P: int64; counts: ints."""
+        """ids_BL, part_BL [B, L], length_B, slot_P (flat into B x L, ascending), target_P: int64; counts: ints; of rows
+        of a stream also reused_B and reversed_B (`Text`).
+        """
         text, slot_P = views.text, views.marks.slot_P
         tokens = int(text.length_B.sum())
         arrays: Arrays = {
@@ -44,6 +46,8 @@ class EncoderCollator(Collator):
         if text.label_B is not None:
             arrays["label_N"] = text.label_B
             arrays["counts"]["pairs"] = len(text.label_B)
+        streamed = {"reused_B": text.reused_B, "reversed_B": text.reversed_B}
+        arrays |= {name: array_B for name, array_B in streamed.items() if array_B is not None}
         if (moved_P := views.marks.moved_P) is not None:
             arrays["counts"]["moved"] = len(moved_P)
             arrays |= {"moved_P": moved_P, "moved_target_P": text.ids_BL.reshape(-1)[moved_P]}
@@ -65,9 +69,9 @@ class EncoderCollator(Collator):
         return {"masked": masked, "kept": kept, "randomized": len(read_P) - masked - kept}
 
     def find_places(self, arrays: Arrays) -> Places:
-        """Both neighbors; a predicted place lies between special tokens."""
+        """Both neighbors; a predicted place lies between special tokens, of which the last may be the next row's."""
         read, slot_P = arrays["ids_BL"].reshape(-1), arrays["slot_P"]
-        return Places(arrays["target_P"], [read[slot_P - 1], read[slot_P + 1]], read[slot_P])
+        return Places(arrays["target_P"], [read[slot_P - 1], read[(slot_P + 1) % len(read)]], read[slot_P])
 
     def rates(self, counts: Mapping[str, int]) -> dict[str, float]:
         """masking_rate: predicted share of the text · corruption_rate: noise share of the text · predicted_share:

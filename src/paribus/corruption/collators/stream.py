@@ -19,28 +19,38 @@ class StreamCollator(Collator):
     """The network reads all tokens of a row but the last; each predicts the one after it, unknown words included.
 
     late: only the targets of the later half of a row count, which all have at least half a row to their left
-    (Transformer-XL, arXiv 1901.02860, table 6: "half loss").
+    (Transformer-XL, arXiv 1901.02860, table 6: "half loss"). last: only the last place of a row is asked. second: a row
+    has one token more, and the token after each target is a target too (Al-Rfou et al., arXiv 1808.04444, section 3).
     """
 
     late: bool = False
+    last: bool = False
+    second: bool = False
 
     def arrays(self, views: Views, vocabulary: Vocabulary) -> Arrays:
-        """ids_BL, part_BL [B, L], length_B, slot_P (flat into B x L, ascending), target_P: int64; counts: ints."""
+        """ids_BL, part_BL [B, L], length_B, slot_P (flat into B x L, ascending), target_P: int64; counts: ints. With
+        `second` also second_P, the token after each target.
+        """
         text = views.text
-        length_B = text.length_B - 1
-        ids_BL = text.ids_BL[:, :-1].copy()
+        length_B = text.length_B - self.ahead
+        ids_BL = text.ids_BL[:, : -self.ahead].copy()
         column_L = np.arange(ids_BL.shape[1])
         real_BL = column_L < length_B[:, None]
         ids_BL[~real_BL] = vocabulary.pad
         asked_BL = real_BL & (column_L >= length_B[:, None] // 2) if self.late else real_BL
+        if self.last:
+            asked_BL = column_L == length_B[:, None] - 1
         slot_P = np.flatnonzero(asked_BL)
+        width = ids_BL.shape[1]
+        second = {"second_P": text.ids_BL[:, 2:].reshape(-1)[slot_P]} if self.second else {}
         tokens = int(length_B.sum())
         return {
             "ids_BL": ids_BL,
             "length_B": length_B,
             "part_BL": np.zeros_like(ids_BL),
             "slot_P": slot_P,
-            "target_P": text.ids_BL[:, 1:].reshape(-1)[slot_P],
+            "target_P": text.ids_BL[:, 1 : width + 1].reshape(-1)[slot_P],
+            **second,
             "counts": {
                 "sequences": len(length_B),
                 "raw_tokens": tokens,
@@ -52,15 +62,20 @@ class StreamCollator(Collator):
             },
         }
 
+    @property
+    def ahead(self) -> int:
+        """Tokens of a row that the network does not read."""
+        return 2 if self.second else 1
+
     def check(self, corruption: Corruption) -> None:
         """Without noise any text will do; the objective refuses noise."""
 
     def raw_length(self, budget: int, corruption: Corruption) -> int:
-        """One more than is read: the last target."""
-        return budget + 1
+        """One more than is read, the last target, or two."""
+        return budget + self.ahead
 
     def read_lengths(self, raw_N: NDArray[np.int32], corruption: Corruption) -> NDArray[np.int32]:
-        return raw_N - np.int32(1)
+        return raw_N - np.int32(self.ahead)
 
     def find_places(self, arrays: Arrays) -> Places:
         """The token before each target, which is the last one read."""

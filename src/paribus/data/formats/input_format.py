@@ -15,7 +15,7 @@ from paribus.core.noise import Noise
 from paribus.core.settings import within
 from paribus.data.mask_schedule import MaskSchedule, Static
 from paribus.data.order import Order, Read, StepPlan
-from paribus.data.sequences import Array, Ints, Text, concatenate_ranges, exclusive_cumsum
+from paribus.data.sequences import Array, Flags, Ints, Text, concatenate_ranges, exclusive_cumsum
 from paribus.data.tokens.vocabulary import Vocabulary
 
 WIDTH = 8  # rows are padded to a multiple of this
@@ -52,6 +52,8 @@ class Segments(NamedTuple):
     close_S: Ints  # separators after the run
     part_S: Ints | None = None  # 0 or 1, the first or second of a pair; None: all 0
     label_B: Ints | None = None
+    reused_B: Ints | None = None  # as in `Text`
+    reversed_B: Flags | None = None
 
 
 class BareRows(NamedTuple):
@@ -84,6 +86,7 @@ class InputFormat(ABC):
     redraw: MaskSchedule = field(default_factory=Static, kw_only=True)
     semantics: ClassVar[int] = 1
     framed: ClassVar[bool] = True  # special tokens open the rows and close the segments
+    shuffled: ClassVar[bool] = True  # `arrange` shuffles the rows, so that none goes on from another
 
     @property
     def pairs(self) -> str | None:
@@ -112,7 +115,7 @@ def gather(store: Store, segments: Segments | BareRows, rows: int, vocabulary: V
     """
     if isinstance(segments, BareRows):
         return _gather_bare(store, segments, vocabulary)
-    row_S, start_S, length_S, close_S, part_S, label_B = segments
+    row_S, start_S, length_S, close_S, part_S, label_B, reused_B, reversed_B = segments
     size_S = length_S + close_S
     length_B = 1 + np.bincount(row_S, weights=size_S, minlength=rows).astype(np.int64)
     shape = (rows, -(-int(length_B.max(initial=1)) // WIDTH) * WIDTH)
@@ -144,6 +147,8 @@ def gather(store: Store, segments: Segments | BareRows, rows: int, vocabulary: V
         part_BL=part_BL,
         label_B=label_B,
         annotated_BL=None if annotated is None else _fill(0, np.uint8, shape, (into_P, annotated[from_P])),
+        reused_B=reused_B,
+        reversed_B=reversed_B,
     )
 
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from paribus.core.errors import UserError
 from paribus.core.settings import within
 from paribus.data.formats.input_format import BareRows, Draw, InputFormat, Store
+from paribus.data.formats.windows import check_window
 from paribus.data.order import Block, Order, Read, StreamMarks, check_limits, check_passes
 from paribus.data.sequences import Array, Ints
 
@@ -42,11 +43,15 @@ class Streams(InputFormat):
 
     Streams are cut into segments of `length` tokens, of which the last may be shorter. The first token of each stream
     is never predicted, and the T mod B tokens at the end are not read. No token separates documents.
-    Raises UserError for text that is too short for two tokens in each stream.
+    Raises UserError for a length without room for text, and for text that is too short for two tokens in each stream.
     """
 
     length: int = field(metadata=within(1, 10**6))
     framed: ClassVar[bool] = False
+    shuffled: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        check_window(self.length)
 
     @property
     def count(self) -> int:
@@ -68,7 +73,7 @@ class Streams(InputFormat):
         if size < 2:
             cause = f"a text of {end - first:,} tokens is too short for {self.count} streams of two tokens"
             raise UserError(cause, f"set batch.size={max(1, (end - first) // 2)} or less, or give more text")
-        within_T = np.arange(0, size - 1, length - 1)
+        within_T = np.arange(0, size - (length - self.length), self.length)
         length_T = np.minimum(length, size - within_T)
         stream_B = first + size * np.arange(self.count)
         start_N = (stream_B[:, None] + within_T).reshape(-1)

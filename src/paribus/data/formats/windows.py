@@ -43,10 +43,7 @@ class Windows(InputFormat):
     framed: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        if not isinstance(self.length, int) or self.length <= SHORTEST:
-            raise UserError(
-                f"input.length={self.length} is not valid", "give a whole number, at least 3: two tokens and an end"
-            )
+        check_window(self.length)
 
     def index(self, store: Store, length: int, draw: Draw) -> WindowIndex:
         document_start = np.unique(store.document_start)
@@ -58,3 +55,9 @@ class Windows(InputFormat):
         kept_N = length_N >= SHORTEST
         start_N = np.repeat(edge_D[:-1], count_D) + within_N
         return WindowIndex(start_N[kept_N], length_N[kept_N].astype(np.int32))
+
+
+def check_window(length: object) -> None:
+    """Raise UserError if a window of `length` has no room for two tokens and what follows them."""
+    if not isinstance(length, int) or length <= SHORTEST:
+        raise UserError(f"input.length={length} is not valid", "give a whole number, at least 3: two tokens and an end")

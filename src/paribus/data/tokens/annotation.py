@@ -41,7 +41,7 @@ def build(
         (work / SPANS).open("wb") as file,
         bar("annotating", characters, "char", scale=True) as progress,
     ):
-        for part in parts(documents, splitter):
+        for part in parts(documents, splitter, tokenizer.vocabulary.spaces):
             batch, offset_T2 = tokenizer.locate(part.sentences)
             code_T = codes(part.sentences, list(annotator.spans(part.sentences)), batch, offset_T2)
             file.write(code_T.tobytes())

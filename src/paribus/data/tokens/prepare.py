@@ -21,8 +21,9 @@ from paribus.data.annotators import Annotator
 from paribus.data.corpus.document import Corpus, Document
 from paribus.data.corpus.sentences import Splitter
 from paribus.data.corpus.splits import Fingerprint, fingerprint, split_documents
-from paribus.data.tokens import annotation, store, words
+from paribus.data.tokens import annotation, raw_text, store, words
 from paribus.data.tokens.pretrained import Pretrained
+from paribus.data.tokens.raw_text import RawText
 from paribus.data.tokens.store import GOLDEN, TokenStore
 from paribus.data.tokens.tokenizer import Tokenizer, load_vocabulary, splits_as_bert
 from paribus.data.tokens.trained import Trained
@@ -36,11 +37,14 @@ LONGEST_WORD = 10_000  # characters of a word that a tokenizer is trained on
 
 @dataclass
 class Data:
-    """The token stores of a corpus by split, with what made them. `fingerprint` is plain data for records."""
+    """The token stores of a corpus by split, with what made them. `fingerprint` is plain data for records, `raw` counts
+    the text of the validation split, if that was asked for.
+    """
 
     stores: dict[str, Any]
     tokenizer_folder: Path
     fingerprint: dict[str, Any]
+    raw: RawText | None = None
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
@@ -132,12 +136,21 @@ class Plan:
             annotation.check(folder)
         return folder / store.SPANS
 
+    def count_text(self, split: str) -> RawText:
+        """The characters and words of a split by token, counted if they are not yet."""
+        folder = self.cache / "raw" / digest([self.plain, split, raw_text.SEMANTICS], 16)
+        if not is_stored(folder):
+            say(f"counting {self.text.characters[split] / 1e6:.1f} million characters, once")
+            documents = (document for document in self.documents() if document.split == split)
+            raw_text.build(documents, Tokenizer.load(self.tokenizer_folder), self.splitter, folder)
+        return RawText(folder)
+
     def documents(self) -> Iterator[Document]:
         return split_documents(self.corpus.documents(self.cache), self.corpus.validation)
 
     def _training_text(self) -> Iterator[str]:
         assert isinstance(self.source, Trained)
-        say(f"training a {self.source.kind} tokenizer of {self.source.vocab_size} entries")
+        say(f"training a tokenizer ({self.source.kind}) of up to {self.source.vocab_size} entries")
         paragraphs = (line for d in self.documents() if d.split == "train" for line in d.text.split("\n"))
         limit, total = self.source.train_characters, self.text.characters["train"]
         with bar("reading", min(limit, total), "char", scale=True) as progress:
@@ -182,11 +195,17 @@ def data_fingerprint(
 
 
 def prepare(
-    corpus: Corpus, tokenizer: Source, cache: Path, annotator: Annotator | None = None, trained_on: Corpus | None = None
+    corpus: Corpus,
+    tokenizer: Source,
+    cache: Path,
+    annotator: Annotator | None = None,
+    trained_on: Corpus | None = None,
+    counts_text: bool = False,
 ) -> Data:
     """The token stores of a corpus, built if they are not cached; its fingerprint has the `tokens` by split too.
 
-    With an annotator the training text and the held-out text have its spans.
+    With an annotator the training text and the held-out text have its spans. With `counts_text` the characters and
+    words of the held-out text are counted.
 
     Raises:
         UserError: as `data_fingerprint`; for an annotator that finds nothing in the text; if all splits have the same
@@ -203,11 +222,13 @@ def prepare(
             "the train and the validation text of the corpus are the same", "give other text to one of them"
         )
     if (lost := stores["train"].lost) > NOTICED:
-        where = "such as marks and unknown characters: raise tokenizer.alphabet, or choose tokenizer=bpe"
+        where = f"such as marks and what is unknown: {tokenizer.sees_more}"
         say(f"the tokenizer loses {100 * lost:.1f}% of the letters of the text, {where}; `paribus show` shows it")
     data = Data(stores, plan.tokenizer_folder, {**plan.plain, "tokens": counts})
     if annotator is not None:
         for split in ("train", "validation"):
             stores[split] = TokenStore(stores[split].folder, plan.spans_file(annotator, split))
         data.fingerprint["spans"] = annotator.identity()
+    if counts_text:
+        data.raw = plan.count_text("validation")
     return data

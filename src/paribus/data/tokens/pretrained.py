@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from paribus.core.errors import UserError
 from paribus.core.hub import PACKAGE, local, patience, require
 from paribus.core.settings import within
-from paribus.data.tokens.tokenizer import Tokenizer, assemble
+from paribus.data.tokens.tokenizer import RECORD, Tokenizer, assemble, load_vocabulary
 
 _ATTRIBUTES = {  # of a tokenizer of transformers, the first that is set
     "pad": ("pad_token",),
@@ -39,6 +39,7 @@ class Pretrained:
 
     trained: ClassVar[bool] = False
     semantics: ClassVar[int] = 2
+    sees_more: ClassVar[str] = "choose tokenizer=bpe"
 
     def __post_init__(self) -> None:
         if self.sentinels < 0:
@@ -83,7 +84,8 @@ class Pretrained:
         if getattr(loaded, "backend_tokenizer", None) is None:
             raise UserError(f"tokenizer.name={self.name} has no tokenizer.json", "use one with a fast tokenizer")
         roles, name = _find_roles(loaded), Path(self.name).name
-        tokenizer = assemble(loaded.backend_tokenizer, roles, self.sentinels, name, self.delimiters)
+        spaces = (Path(place) / RECORD).is_file() and load_vocabulary(Path(place))[0].spaces
+        tokenizer = assemble(loaded.backend_tokenizer, roles, self.sentinels, name, self.delimiters, spaces)
         tokenizer.save(folder)
         return tokenizer
 

@@ -26,6 +26,7 @@ BATCH = 400_000  # characters encoded at once; bounds the memory of a build
 LONGEST = 100_000  # characters of a sentence; a longer one is several, cut at spaces
 FILES = ("ids", "word_start", "sentence_start", "document_start")
 LOST = 200  # sentences in each batch whose lost letters are counted
+BLANK, NEW_PARAGRAPH, NEW_DOCUMENT = " ", "\n", "\n\n"
 SPANS = "spans.bin"  # in a separate folder
 GOLDEN = 0.6180339887498949  # multiples of it modulo 1 spread evenly, however many are taken
 
@@ -174,7 +175,7 @@ def build(
     dtype = np.uint16 if tokenizer.vocabulary.size <= 1 << 16 else np.uint32
     writers: dict[str, _Writer] = {}
     with whole_folder(folder) as work, bar("tokenizing", characters, "char", scale=True) as progress:
-        for part, batch in _encode_parts(parts(documents, splitter), tokenizer):
+        for part, batch in _encode_parts(parts(documents, splitter, tokenizer.vocabulary.spaces), tokenizer):
             writer = writers.get(part.split) or writers.setdefault(part.split, _Writer(work / part.split, dtype))
             writer.add(batch, np.array(part.document_S, np.int64), part.characters)
             lost, letters = tokenizer.count_lost(part.sentences[:: max(1, len(part.sentences) // LOST)])
@@ -197,22 +198,29 @@ def _encode_parts(ready: Iterator[_Part], tokenizer: Tokenizer) -> Iterator[tupl
             yield waiting[0], waiting[1].result()
 
 
-def parts(documents: Iterable[Document], splitter: Splitter) -> Iterator[_Part]:
-    """About BATCH characters of one split each, in the order of the documents; a document may be cut."""
+def parts(documents: Iterable[Document], splitter: Splitter, spaces: bool = False) -> Iterator[_Part]:
+    """About BATCH characters of one split each, in the order of the documents; a document may be cut.
+
+    With `spaces` a sentence begins with the white space before it: a blank line before a document, a new line before
+    a paragraph, a blank before any other sentence.
+    """
     filling: dict[str, _Part] = {}
     number = 0
     for document in documents:
         assert document.split is not None
         number += document.part == 0  # later parts continue the same document
+        space = NEW_DOCUMENT if document.part == 0 else NEW_PARAGRAPH
         for paragraph in document.text.split("\n"):
             for sentence in splitter(paragraph):
                 part = filling.get(document.split) or filling.setdefault(document.split, _Part(document.split))
                 for piece in cut(sentence):
-                    part.sentences.append(piece)
+                    part.sentences.append(space + piece if spaces else piece)
                     part.document_S.append(number)
+                    space = BLANK
                 part.characters += len(sentence)
                 if part.characters >= BATCH:
                     yield filling.pop(document.split)
+            space = NEW_PARAGRAPH if space == BLANK else space
     yield from filling.values()
 
 
@@ -296,7 +304,10 @@ def store_text(text: str, tokenizer: Tokenizer, splitter: Splitter) -> MemorySto
 
     Raises UserError for a text without tokens.
     """
-    batch = tokenizer.flat(splitter(" ".join(text.split())))
+    sentences = splitter(" ".join(text.split()))
+    if tokenizer.vocabulary.spaces:
+        sentences = [BLANK + sentence if number else sentence for number, sentence in enumerate(sentences)]
+    batch = tokenizer.flat(sentences)
     length_S = batch.length_S[batch.length_S > 0]
     if not len(length_S):
         raise UserError(f"text={text!r} holds no token", "give a sentence")

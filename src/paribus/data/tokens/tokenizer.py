@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 ROLES = ("pad", "unk", "cls", "sep", "mask")
 SENTINELS = ("sentinels", "first_sentinel")  # on disk if there are any
 DELIMITERS = ("start", "delimiter", "extract")  # likewise
+SPACES = "spaces"  # likewise
 ENTRIES = "entries"  # of prepared data, never on disk
 RECORD = "vocabulary.json"  # beside the files that transformers reads
 
@@ -133,6 +134,7 @@ class Tokenizer:
             ENTRIES,
             *(() if self.vocabulary.sentinels else SENTINELS),
             *(() if self.vocabulary.extract >= 0 else DELIMITERS),
+            *(() if self.vocabulary.spaces else (SPACES,)),
         }
         values = {key: value for key, value in asdict(self.vocabulary).items() if key not in absent}
         write_json(folder / RECORD, {"name": self.name, **values})
@@ -183,10 +185,15 @@ def frame(backend: Backend, cls: str, sep: str) -> None:
 
 
 def assemble(
-    backend: Backend, roles: Mapping[str, str], sentinels: int, name: str, delimiters: bool = False
+    backend: Backend,
+    roles: Mapping[str, str],
+    sentinels: int,
+    name: str,
+    delimiters: bool = False,
+    spaces: bool = False,
 ) -> Tokenizer:
     """Register the special tokens by role (missing ones get new ids), GPT-1's delimiters if they are asked for, then
-    T5's sentinels on top of all ids, in descending order: `<extra_id_0>` has the highest id.
+    T5's sentinels on top of all ids, in descending order: `<extra_id_0>` has the highest id. `spaces`: of `Vocabulary`.
     """
     from tokenizers import AddedToken
 
@@ -204,5 +211,5 @@ def assemble(
     ids: dict[str, Any] = {role: every[token] for role, token in roles.items()}
     ids |= {role: every.get(f"<{role}>", -1) for role in DELIMITERS}
     size, specials = max(every.values()) + 1, tuple(sorted(special | unused))
-    vocabulary = Vocabulary(size=size, **ids, specials=specials, sentinels=usable, first_sentinel=first)
+    vocabulary = Vocabulary(size=size, **ids, specials=specials, sentinels=usable, first_sentinel=first, spaces=spaces)
     return Tokenizer(backend, vocabulary, name)

@@ -45,6 +45,9 @@ class Trained(ABC):
     delimiters: bool = False
 
     trained: ClassVar[bool] = True
+    spaces: ClassVar[bool] = False  # of `Vocabulary`
+    sized: ClassVar[bool] = True  # whether `vocab_size` is what decides the size of its vocabulary
+    sees_more: ClassVar[str] = "raise tokenizer.alphabet, or choose tokenizer=bpe"  # if letters are lost
     kind: ClassVar[str]
     semantics: ClassVar[int] = 1
     roles: ClassVar[Mapping[str, str]]  # in the order of their ids
@@ -74,16 +77,21 @@ class Trained(ABC):
         """
         paragraphs = [readable(text) for text in texts]
         backend = self._train(paragraphs)
-        if backend.get_vocab_size() != self.vocab_size:
-            size = self._find_size(paragraphs, backend)
-            cause = f"tokenizer.vocab_size={self.vocab_size} is larger than the text can give"
-            if size < self._smallest():
-                raise UserError(cause, "use more text")
-            mend = f"use tokenizer.vocab_size={size} or less, or more text"
-            raise UserError(cause, f"this training text gives {size}: {mend}{self._advise_alphabet(paragraphs, size)}")
-        tokenizer = assemble(backend, self.roles, self.sentinels, self.kind, self.delimiters)
+        self._check_size(paragraphs, backend)
+        tokenizer = assemble(backend, self.roles, self.sentinels, self.kind, self.delimiters, self.spaces)
         tokenizer.save(folder)
         return tokenizer
+
+    def _check_size(self, paragraphs: Texts, backend: Backend) -> None:
+        """Raise UserError, with the size to type, if the text did not give as many entries as were asked for."""
+        if backend.get_vocab_size() == self.vocab_size:
+            return
+        size = self._find_size(paragraphs, backend)
+        cause = f"tokenizer.vocab_size={self.vocab_size} is larger than the text can give"
+        if size < self._smallest():
+            raise UserError(cause, "use more text")
+        mend = f"use tokenizer.vocab_size={size} or less, or more text"
+        raise UserError(cause, f"this training text gives {size}: {mend}{self._advise_alphabet(paragraphs, size)}")
 
     def _smallest(self) -> int:
         return len(self.roles) + 2

@@ -35,12 +35,14 @@ class Entries:
         """See `Vocabulary.spellings`."""
         from paribus.data.tokens.tokenizer import Tokenizer
 
-        backend = Tokenizer.load(self.folder).backend
+        tokenizer = Tokenizer.load(self.folder)
+        backend = tokenizer.backend
         inner = getattr(backend.model, "continuing_subword_prefix", None) or ""
         tokens = [backend.id_to_token(number) or "" for number in range(self.size)]
         texts = backend.decode_batch([[number] for number in range(self.size)], skip_special_tokens=False)
         decoded = [token if NO_TEXT in text else text for token, text in zip(tokens, texts, strict=True)]
-        return tuple(text.removeprefix(inner).removeprefix(" ") for text in decoded)
+        mark = "" if tokenizer.vocabulary.spaces else " "
+        return tuple(text.removeprefix(inner).removeprefix(mark) for text in decoded)
 
     @cached_property
     def count_V(self) -> NDArray[np.int64]:
@@ -75,6 +77,7 @@ class Vocabulary:
     start: int = -1  # with the next two what frames a text as in GPT-1; -1: the vocabulary lacks it
     delimiter: int = -1
     extract: int = -1
+    spaces: bool = False  # white space is text: its sentences begin with a blank or a new line
     entries: Entries | None = field(default=None, compare=False, repr=False)  # that of prepared data has them
 
     @property

@@ -1,6 +1,6 @@
-"""Heads that predict tokens: masked LM, words out of order, span boundaries, language model, and those that learn from
-tokens that a generator replaced (ELECTRA, arXiv 2003.10555, sections 2 and 3.4; batches carry `original_BL`, the text
-before noise).
+"""Heads that predict tokens: masked and permutation LM, words out of order, span boundaries, language model, and those
+that learn from tokens that a generator replaced (ELECTRA, arXiv 2003.10555, sections 2 and 3.4; batches carry
+`original_BL`, the text before noise).
 """
 
 from __future__ import annotations
@@ -155,6 +155,22 @@ class LanguageModelHead(TokenHead):
         if self.weight is not None:
             return linear(hidden_PD, self.weight)
         return linear(hidden_PD * network.width**-0.5, network.table_VD)
+
+
+class TiedHead(TokenHead):
+    """The tied word embeddings and an output bias, without a layer between (XLNet, arXiv 1906.08237, section 2.3).
+
+    Reads `slot_P`, where the states of a network with two streams are those of its query stream.
+    """
+
+    def __init__(self, network: Network) -> None:
+        super().__init__()
+        self._network = [network]  # held, not registered: its parameters belong to the network
+        self.bias = nn.Parameter(torch.zeros(len(network.table_VD)))
+        self.initial_values = {"bias": initial_bias(network)}
+
+    def scores(self, hidden_PD: Tensor) -> Tensor:
+        return linear(hidden_PD, self._network[0].table_VD, self.bias)
 
 
 def initial_bias(network: Network) -> float | Tensor:

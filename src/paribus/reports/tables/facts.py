@@ -124,7 +124,9 @@ def _describe_vocabulary(tokenizer: Config) -> str:
     """Such as `8,192 entries (WordPiece)`, or the name of a tokenizer that exists."""
     if tokenizer.get("name"):
         return f"tokenizer of {_name(tokenizer)}"
-    return f"{int(tokenizer['vocab_size']):,} entries ({str(tokenizer['_target_']).rpartition('.')[2]})"
+    kind = str(tokenizer["_target_"]).rpartition(".")[2]
+    most = "at most " if kind in ("Characters", "Bytes", "Words") else ""
+    return f"{most}{int(tokenizer['vocab_size']):,} entries ({kind})"
 
 
 def _name(node: Config) -> str:
