@@ -12,15 +12,18 @@ from toy_training import VOCABULARY
 from paribus.models.heads.choices import Classifier, MemoryWindows, RowAnswer
 from paribus.models.memory import MemoryBert
 from paribus.models.network import Batch, Network, as_batch
+from paribus.models.xlnet import XLNet
 from paribus.tasks.examples import Example
 from paribus.tasks.rows import GroupedRows, encode_stretches, frame
 
 LENGTHS = ((4, 4), (6,), (4, 5, 3), (1, 2))  # tokens of the windows of each text
 
 
-def network_of(memory: int) -> Network:
+def network_of(memory: int, kind: str = "transformer_xl") -> Network:
     sizes = {"hidden": 16, "heads": 2, "intermediate": 32, "positions": 64}
     plain = {"dropout": 0.0, "attention_dropout": 0.0, "attention": "left"}
+    if kind == "xlnet":
+        return XLNet(2, 16, 2, 32, memory, dropout=0.0).build(VOCABULARY, 3).eval()
     return MemoryBert(2, **sizes, **plain, memory=memory).build(VOCABULARY, 3).eval()  # type: ignore[arg-type]
 
 
@@ -37,10 +40,11 @@ def batch_of(read: list[list[np.ndarray[Any, Any]]], multiple: int = 8) -> Batch
     return as_batch(grouped.batch(np.arange(len(read)), multiple))
 
 
+@pytest.mark.parametrize("kind", ["transformer_xl", "xlnet"])
 @pytest.mark.parametrize("memory", [3, 64])
 @torch.inference_mode()
-def test_each_text_is_read_as_if_it_were_alone_and_not_padded(memory: int) -> None:
-    network, together = network_of(memory), batch_of(texts())
+def test_each_text_is_read_as_if_it_were_alone_and_not_padded(memory: int, kind: str) -> None:
+    network, together = network_of(memory, kind), batch_of(texts())
     outputs = network(together)
     row = 0
     for text in texts():
