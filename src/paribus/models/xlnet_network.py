@@ -210,9 +210,7 @@ class XLNetNetwork(Network):
         most = int(kept_B.max())
         before = remembered_BM.shape[1]
         place_M = torch.arange(min(self.memory, before + most), device=kept_B.device)
-        at_BM = (
-            before + kept_B[:, None] - len(place_M) + place_M
-        )  # the last place is a token, not padding
+        at_BM = before + kept_B[:, None] - len(place_M) + place_M  # the last place is a token, not padding
         real_BM = at_BM >= before - remembered_BM.sum(1, keepdim=True)
         states = []
         for number, read_LBD in enumerate(layers_LBD[:-1]):

@@ -6,7 +6,13 @@ Times are those of the machine that trained: compare runs of one machine that ha
 
 from __future__ import annotations
 
+from typing import Final
+
 from paribus.verdict.metrics import METRICS, Measurements, Metric
+
+MEASURED: Final = ("tuning_seconds", "tuning_megabytes", "answering_milliseconds", "answering_megabytes")
+COUNTED: Final = "tuning_gigaflops"
+TUNING: Final = (COUNTED, *MEASURED)  # of a fine-tuning, by the name of its task
 
 
 def _read_microseconds(run: Measurements) -> float | None:
@@ -23,6 +29,6 @@ def _read_megaflops(run: Measurements) -> float | None:
 
 METRICS.add(Metric("microseconds_per_token", lower_is_better=True, decimals=1, cost=True, read=_read_microseconds))
 METRICS.add(Metric("megaflops_per_token", lower_is_better=True, decimals=2, cost=True, read=_read_megaflops))
-for _name in ("tuning_seconds", "tuning_megabytes", "answering_milliseconds", "answering_megabytes"):
+for _name in MEASURED:
     METRICS.add(Metric(_name, lower_is_better=True, decimals=1, held_out=True, cost=True, timed=True))
-METRICS.add(Metric("tuning_gigaflops", lower_is_better=True, decimals=0, held_out=True, cost=True))
+METRICS.add(Metric(COUNTED, lower_is_better=True, decimals=0, held_out=True, cost=True))
