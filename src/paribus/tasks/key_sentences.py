@@ -75,7 +75,8 @@ def _fill(length_S: Array, ranked: Array, room: int) -> Array:
 def _draw(text: str, sentences: int, seed: int) -> Array:
     """[S]: random numbers that depend on the seed and the text alone."""
     key = int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
-    return Noise.of(seed, (), np.array([key], np.uint64)).bits(RANDOM, sentences)[0]
+    bits_1S: Array = Noise.of(seed, (), np.array([key], np.uint64)).bits(RANDOM, sentences)
+    return bits_1S.ravel()
 
 
 def _count_words(texts: Sequence[str]) -> Any:
@@ -87,8 +88,9 @@ def _count_words(texts: Sequence[str]) -> Any:
 
 def _find_central(vector_SW: Any, counts: Sequence[int]) -> Array:
     """[S]: the cosine of each sentence and the mean of its text, given how many sentences each text has."""
-    scores = []
+    score_S = np.zeros(vector_SW.shape[0])
     for start, end in pairwise(np.cumsum([0, *counts]).tolist()):
-        mean_W = np.asarray(vector_SW[start:end].mean(0)).ravel()
-        scores.append(vector_SW[start:end] @ mean_W / max(float(np.linalg.norm(mean_W)), 1e-9))
-    return np.concatenate(scores)
+        if start < end:  # a text may be empty
+            mean_W = np.asarray(vector_SW[start:end].mean(0)).ravel()
+            score_S[start:end] = vector_SW[start:end] @ mean_W / max(float(np.linalg.norm(mean_W)), 1e-9)
+    return score_S
