@@ -237,7 +237,7 @@ def test_an_explicit_override_beats_the_scale_and_the_last_one_counts() -> None:
         ("task=[docs_package,nope]", "unknown choice task=nope: known: "),
         ("task=nope", "unknown choice task=nope: known: "),
         ("scale=smok", "scale=smok is unknown for family=bert: did you mean smoke?"),
-        ("family=t6", "unknown choice family=t6: known: bert, t5"),
+        ("family=t6", "unknown choice family=t6: known: bert, lm, t5"),
         ("recipe=t5/cppu", "unknown choice recipe=t5/cppu: did you mean t5/cpu"),
         ("experiment=exampel", "unknown choice experiment=exampel: did you mean example?"),
         ("debug=overfitt", "unknown choice debug=overfitt: did you mean overfit?"),

@@ -60,6 +60,7 @@ def test_a_pass_predicts_all_tokens_but_the_first_of_each_stream() -> None:
     predicted = sorted(np.concatenate([step["target_P"] for step in passed]).tolist())
     assert predicted == sorted({*range(21)} - {0, 7, 14})
     assert order.examples.tokens(0) == 18
+    assert order.examples.report(0) == {"never_predicted": 5.0}  # three that begin streams, and two at the end
     assert [order.steps_for(None, tokens, None) for tokens in (1, 12, 13, 18, 19, 36)] == [1, 1, 2, 2, 3, 4]
 
 

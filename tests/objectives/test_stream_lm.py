@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -119,3 +120,26 @@ def test_settings_that_ask_nothing_are_refused(settings: dict[str, Any], message
 def test_cuts_outside_the_vocabulary_are_refused() -> None:
     with pytest.raises(UserError, match="does not cut 97 entries in ascending order: give numbers between 1 and 96"):
         AdaptiveHead(network_of(), [40, 97])
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["model.memory=100000"], "model.memory=100000 is longer than each of the 4 streams"),
+        (["batch.size=20000"], r"too short for 20000 streams of two tokens: set batch\.size="),
+        (["input=windows"], "rows of this input are shuffled and do not go on from each other"),
+        (
+            ["input=full_sentences", "model.memory=0"],
+            "adds special tokens to its rows: set input=streams or input=windows",
+        ),
+        (["batch.by=tokens"], "as many rows in every step: set batch.by=sequences"),
+        (["model.memory=0", "model.same_length=true"], "same_length=true without memory"),
+        (["objective.spans=[1,64]"], r"the longest of objective\.spans=2048 exceeds model\.positions=1024"),
+        (["objective.slid_tokens=20000000", "objective.spans=[1]"], "windows would slide over 20,000,000 tokens"),
+        (["model=bert_tiny", "model.attention=left", "objective.protocols=true"], "which it cannot have"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_before_training(
+    arguments: list[str], refusal: Any, overrides: list[str], message: str
+) -> None:
+    assert re.search(message, refusal("train", *arguments, "family=lm", *overrides))

@@ -27,7 +27,7 @@ from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
 from paribus.reports.effects import build_ladders
-from paribus.reports.plots import arms, curves, effects, pareto, scales
+from paribus.reports.plots import arms, curves, effects, pareto, scales, segment
 from paribus.reports.plots.figure import make_figure, render_inline, render_pdf, render_png, render_svg
 from paribus.reports.plots.panel import Panel, TableView, draw_all, fit_text, set_limits, shorten
 from paribus.reports.plots.style import COLORS, DASHES, MARKS, SERIES, SHAPES, get_style, render_mark
@@ -381,6 +381,19 @@ def test_arms_of_one_cost_stand_beside_each_other(table: Table) -> None:
     found = [place(mark)[0] for at in range(3) for mark in marks(axes, SERIES[at])]
     assert len(found) == 3
     assert all(abs(one - other) > 15 for one, other in itertools.combinations(found, 2))
+
+
+def test_the_loss_by_place_is_a_line_of_quarters_for_each_arm(table: Table) -> None:
+    quarters = [f"quarter{number}_loss" for number in (1, 2, 3, 4)]
+    means = {arm.name: [5.0 + at, 4.5 + at, 4.2 + at, 4.1 + at] for at, arm in enumerate(table.arms)}
+    cells = {
+        arm: {q: Cell(mean, None, None, None, (mean,)) for q, mean in zip(quarters, row, strict=True)}
+        for arm, row in means.items()
+    }
+    given = replace(table, columns=quarters, arms=[replace(arm, metrics=cells[arm.name]) for arm in table.arms])
+    (panel,) = segment.draw_segment(TableView(given))
+    assert {line.get_label(): list(line.get_ydata()) for line in draw(panel).lines} == means
+    assert segment.draw_segment(TableView(table)) == []
 
 
 def test_scales_stand_side_by_side_and_say_whether_the_verdict_is_stable(table: Table) -> None:

@@ -101,8 +101,7 @@ class StreamLM(CausalLM):
         if self.protocols and not isinstance(run.model, MemoryBert):
             cause = "objective.protocols=true reads the model with memory, which it cannot have"
             raise UserError(cause, "set model=transformer_xl_tiny, or objective.protocols=false")
-        asked = [ways.Protocols] * self.protocols + [ways.Fragmentation] * self.quarters
-        if not (asked or self.spans or self.contexts):
+        if not (self.protocols or self.quarters or self.spans or self.contexts):
             return ()
         text = self.held_out(run.evaluation)
         examples = open_examples(data, "validation", text.input, text.corruption, run.evaluation.seed, text.collator)
@@ -115,7 +114,9 @@ class StreamLM(CausalLM):
         if self.contexts:
             run.model.check_length(self.contexts[-1], "the longest of objective.contexts")
         given = examples, self.slid_tokens, self.loss_name, run.model.memory
-        found: list[Evaluation] = [kind(*given) for kind in asked]
+        segments = examples, run.evaluation.examples * examples.length, self.loss_name, run.model.memory
+        found: list[Evaluation] = [ways.Protocols(*given)] if self.protocols else []
+        found += [ways.Fragmentation(*segments)] if self.quarters else []
         found += [ways.AttentionLengths(*given, self.spans)] if self.spans else []
         found += [ways.EffectiveContext(*given, self.contexts)] if self.contexts else []
         return found

@@ -31,7 +31,11 @@ class StreamIndex:
     start_N: Ints
     length_N: NDArray[np.int32]
     steps: int  # segments of each stream
-    report: ClassVar[dict[str, float]] = {}
+    left_out: int  # tokens of the text that no pass predicts
+
+    @property
+    def report(self) -> dict[str, float]:
+        return {"never_predicted": float(self.left_out)}
 
     def segments(self, rows_B: Ints) -> BareRows:
         return BareRows(self.start_N[rows_B], self.length_N[rows_B].astype(np.int64))
@@ -77,7 +81,8 @@ class Streams(InputFormat):
         length_T = np.minimum(length, size - within_T)
         stream_B = first + size * np.arange(self.count)
         start_N = (stream_B[:, None] + within_T).reshape(-1)
-        return StreamIndex(start_N, np.tile(length_T, self.count).astype(np.int32), len(within_T))
+        left_out = end - first - self.count * (size - 1)
+        return StreamIndex(start_N, np.tile(length_T, self.count).astype(np.int32), len(within_T), left_out)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from paribus.reports.plots.panel import DRAWINGS, Drawing, Panel, TableView, draw_interval, set_limits
+from paribus.reports.plots.panel import DRAWINGS, Drawing, Panel, TableView, set_limits
 from paribus.reports.plots.style import get_style
 from paribus.reports.tables.schema import Table
 
@@ -30,26 +30,20 @@ def draw_segment(view: TableView) -> list[Panel]:
             draw=_draw,
             args=(table, arms),
             key=arms,
+            caption=["means over the seeds; paired differences are in the table"],
         )
     ]
 
 
 def _draw(table: Table, names: list[str], axes: Axes) -> None:
-    cells = {arm.name: [arm.metrics[column] for column in _QUARTERS] for arm in table.arms if arm.name in names}
-    ends = [end for row in cells.values() for cell in row for end in (cell.mean, cell.ci_low, cell.ci_high)]
-    set_limits(axes, "y", [end for end in ends if end is not None])
+    means = {arm.name: [arm.metrics[column].mean for column in _QUARTERS] for arm in table.arms if arm.name in names}
+    set_limits(axes, "y", [mean for row in means.values() for mean in row])
     axes.set_xlim(0.7, 4.3)
     axes.set_xticks([1, 2, 3, 4], ["first", "second", "third", "last"])
     axes.grid(axis="y")
     for at, arm in enumerate(table.arms):
-        if arm.name not in cells:
-            continue
-        style = get_style(at)
-        places = [number + 0.02 * (at - len(names) / 2) for number in (1, 2, 3, 4)]
-        for place, cell in zip(places, cells[arm.name], strict=True):
-            if cell.ci_low is not None and cell.ci_high is not None:
-                draw_interval(axes, (place, place), (cell.ci_low, cell.ci_high), style["color"], linewidth=0.8)
-        axes.plot(places, [cell.mean for cell in cells[arm.name]], **style, label=arm.name, markersize=4)
+        if arm.name in means:
+            axes.plot([1, 2, 3, 4], means[arm.name], **get_style(at), label=arm.name, markersize=4)
 
 
 DRAWINGS.add(Drawing("segment", "loss by place", draw_segment, 5))

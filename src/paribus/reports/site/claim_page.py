@@ -82,6 +82,7 @@ def _describe_scale(entry: Entry, claim: ClaimRow) -> dict[str, Any]:
                     "effect": describe_effect(table, row),
                     "margin": margin,
                     "runs": runs,
+                    "unit": "seed" if table.universe is None else "setting",
                     "after_exit": say_after_exit(row),
                 }
             )
