@@ -172,6 +172,7 @@ def test_runs_of_both(arguments: list[str], task_folder: Path, tmp_path: Path) -
         ["finetune/head/windows=max", "finetune.head.windows.kind=median"],
         ["finetune/head/windows=max", "finetune.head.windows.stride=0"],
         ["finetune/head/windows=max", "finetune.head.windows.stride=99"],
+        ["finetune/head/windows=memory"],
         ["finetune/head=siamese", "finetune.head.parts=[u,w]"],
         ["finetune/head=siamese", "finetune.head.parts=cosine"],
         ["finetune/head=siamese", "+finetune/head/windows=max"],

@@ -121,6 +121,7 @@ class FineTuning:
         "joint": {},
         "probe": {},
         "forgetting": False,
+        "costs": False,
         "replay": 0.0,
         "replay_text": "pretraining",
         "format": "bert",
@@ -154,6 +155,7 @@ class FineTuning:
     points: int = field(default=0, metadata=within(0, 10**6))
     keep: bool = False
     forgetting: bool = False
+    costs: bool = False
     replay: float = 0.0
     replay_text: str = "pretraining"
     encoder: bool = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from paribus.core.errors import UserError
@@ -48,6 +48,9 @@ class MemoryBert(Bert):
             raise UserError(cause, "set model.memory=0, or model/position=transformer_xl")
         if self.sharing != "none" and self.memory:
             raise UserError(f"model.sharing={self.sharing} does not work with a memory", "set model.sharing=none")
+
+    def without_memory(self) -> MemoryBert:
+        return replace(self, memory=0, same_length=False)
 
     def forward_flops(self, tokens: float, length: float, written: float = 0.0, rows: float = 0.0) -> float:
         """As of an encoder whose queries see `memory` more keys, which are projected anew in every step."""

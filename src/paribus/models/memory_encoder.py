@@ -12,6 +12,7 @@ from transformers import DynamicCache
 
 from paribus.core.errors import UserError
 from paribus.models.encoder import Encoder
+from paribus.models.in_order import read_in_order
 from paribus.models.network import Batch, Outputs, State, recording
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ class MemoryEncoder(Encoder):
         memory: how many places before a row are remembered; 0 for none.
     """
 
+    reads_in_order = True
+
     def __init__(self, spec: MemoryBert, vocabulary: Vocabulary) -> None:
         super().__init__(spec, vocabulary)
         self.memory, self.same_length = spec.memory, spec.same_length
@@ -63,7 +66,11 @@ class MemoryEncoder(Encoder):
             self.memory = usual
 
     def forward(self, batch: Batch, state: State = None) -> Outputs:
-        """As `Encoder.forward`, with the last `memory` places before each row; `state` is `Remembered`."""
+        """As `Encoder.forward`, with the last `memory` places before each row; `state` is `Remembered`. Windows of
+        texts are read in order.
+        """
+        if "window_W" in batch:
+            return read_in_order(self, batch)
         if "begins_B" not in batch or not self.memory:
             return super().forward(batch)._replace(state=None)
         past = self._forget(state, batch)
@@ -74,6 +81,9 @@ class MemoryEncoder(Encoder):
         if not batch.get("layers"):
             return outputs
         return outputs._replace(layers=self.name_layers(states, hidden_BLD), summarize=self.summarize)
+
+    def pick_rows(self, state: Remembered, row_R: Tensor) -> Remembered:
+        return Remembered(tuple(input_BMD[row_R] for input_BMD in state.input_BMD), state.length_B[row_R])
 
     def _forget(self, state: Remembered | None, batch: Batch) -> Remembered:
         """What is remembered of the streams that go on."""

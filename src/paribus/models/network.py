@@ -75,6 +75,7 @@ class Network(nn.Module, ABC):
         logit_scale: what that head multiplies the products of its states and the table by.
         state_classes: NamedTuples and dataclasses of its state that do not stand in its module.
         gives_layers: whether the forward pass returns `Outputs.layers` if the batch asks for them.
+        reads_in_order: whether the forward pass gives batches with `window_W`, windows of texts, to `read_in_order`.
     """
 
     backbone: Any
@@ -86,6 +87,7 @@ class Network(nn.Module, ABC):
     logit_scale: float = 1.0
     state_classes: ClassVar[tuple[type, ...]] = ()
     gives_layers: bool = False
+    reads_in_order: bool = False
 
     def __init__(self, spec: Shape, vocabulary: Vocabulary, width: int, depth: int) -> None:
         super().__init__()
@@ -113,6 +115,10 @@ class Network(nn.Module, ABC):
     def summarize(self, hidden_BLD: Tensor, batch: Batch) -> Tensor | None:
         """[B, D], what rows with these states are summarized by; None for their first token."""
         return None
+
+    def pick_rows(self, state: State, row_R: Tensor) -> State:
+        """The part of `state` that these rows of a batch have left; a network that `reads_in_order` has this method."""
+        raise NotImplementedError
 
     def states(self, batch: Batch) -> list[Tensor]:
         """The states [B, L, D] of a batch after the embeddings and after each layer: `depth` + 1 of them.

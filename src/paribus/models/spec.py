@@ -73,6 +73,10 @@ class Shape(ABC):
         """Whether modules may be put inside the layers, and rows may bring attention masks."""
         return True
 
+    def without_memory(self) -> Shape:
+        """The same shape for rows that remember nothing."""
+        return self
+
     @property
     def two_streams(self) -> bool:
         """Whether a second stream can predict a token without seeing it, so that none has to be hidden in the text."""

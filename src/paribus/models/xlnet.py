@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -64,6 +64,9 @@ class XLNet(ModelSpec):
     @property
     def two_streams(self) -> bool:
         return True
+
+    def without_memory(self) -> XLNet:
+        return replace(self, memory=0)
 
     def forward_flops(self, tokens: float, length: float, written: float = 0.0, rows: float = 0.0) -> float:
         """As `Shape.forward_flops`, of the content stream: scores are products with keys and with distances.

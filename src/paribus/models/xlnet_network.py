@@ -15,6 +15,7 @@ from torch.nn.functional import one_hot
 from transformers import PretrainedConfig, XLNetConfig, XLNetModel
 
 from paribus.models.heads.vocabulary import TiedHead
+from paribus.models.in_order import read_in_order
 from paribus.models.network import Batch, Network, Outputs, find_real
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ class XLNetNetwork(Network):
     """
 
     gives_layers = True
+    reads_in_order = True
 
     def __init__(self, spec: XLNet, vocabulary: Vocabulary) -> None:
         super().__init__(spec, vocabulary, spec.hidden, spec.layers)
@@ -94,6 +96,8 @@ class XLNetNetwork(Network):
 
     def forward(self, batch: Batch, state: RowMemory | None = None) -> Outputs:
         """As `Network.forward`; the rows of the memory that begin anew see nothing of it."""
+        if "window_W" in batch:
+            return read_in_order(self, batch)
         ids_BL, width = batch["ids_BL"], batch["ids_BL"].shape[1]
         order_BL = reading_order(batch)
         in_text_BL = torch.argsort(order_BL, 1)  # where each token of the row is read
@@ -204,13 +208,19 @@ class XLNetNetwork(Network):
         length_B = batch["length_B"]
         kept_B = torch.minimum(batch["reused_B"], length_B) if "reused_B" in batch else length_B
         most = int(kept_B.max())
-        real_BM = torch.cat([remembered_BM, find_real(kept_B, most)], 1)[:, -self.memory :]
+        before = remembered_BM.shape[1]
+        place_M = torch.arange(min(self.memory, before + most), device=kept_B.device)
+        at_BM = before + kept_B[:, None] - len(place_M) + place_M  # the last place is a token, not padding
+        real_BM = at_BM >= before - remembered_BM.sum(1, keepdim=True)
         states = []
         for number, read_LBD in enumerate(layers_LBD[:-1]):
             new_BMD = read_LBD[:most].transpose(0, 1)
             both_BMD = new_BMD if state is None else torch.cat([state.states[number], new_BMD], 1)
-            states.append(both_BMD[:, -self.memory :].detach())
+            states.append(both_BMD.take_along_dim(at_BM.clamp(min=0)[..., None], 1).detach())
         return RowMemory(tuple(states), real_BM)
+
+    def pick_rows(self, state: RowMemory, row_R: Tensor) -> RowMemory:
+        return RowMemory(tuple(input_BMD[row_R] for input_BMD in state.states), state.real_BM[row_R])
 
     def depth_of(self, parameter: str) -> int:
         _, in_layer, rest = parameter.partition("layer.")

@@ -13,12 +13,13 @@ from paribus.core.errors import UserError, nearest
 from paribus.core.trust import DECLARED, import_declared
 from paribus.core.trust import declared as trusted_modules
 from paribus.verdict.metrics import LAYER, MEAN, held_out_columns, is_task, whole_columns
+from paribus.verdict.metrics.costs import TUNING
 
 if TYPE_CHECKING:
     from paribus.tasks.task import Task
 
 _PAIRS = ("nsp_accuracy", "sop_accuracy", "sentence_accuracy", "nsp_probe_accuracy", "sop_probe_accuracy")
-_BESIDE = ("forgetting", "unknown_rate")  # metrics of a fine-tuning besides those of its task
+_BESIDE = ("forgetting", "unknown_rate", *TUNING)  # metrics of a fine-tuning besides those of its task
 _OF_MIX = ("centre_of_gravity", "mix_kl")  # of a head with learned weights of layers
 _OF_LAYERS = ("accuracy", "control_accuracy", "selectivity", "mix")  # of a probe or such a head, before a layer: _l3
 _ALIKE = 0.75  # of `nearest`: an unknown name that is no nearer than this may be the metric of a user's own head

@@ -16,15 +16,17 @@ from paribus.core.settings import FineTuning
 from paribus.data.formats.pairs import count_kept
 from paribus.data.sequences import Array, Arrays, concatenate_ranges
 from paribus.tasks.examples import ChoiceExample, Example
+from paribus.tasks.key_sentences import KINDS
 
 if TYPE_CHECKING:
     from paribus.data.tokens.tokenizer import Tokenizer
     from paribus.data.tokens.vocabulary import Vocabulary
 
 FULL = 510  # tokens of text in the paper's rows; of these, from the beginning:
-HEADS = {"head": FULL, "head_tail": 128, "tail": 0}
+HEADS = {"head": FULL, "head_tail": 128, "tail": 0, **dict.fromkeys(KINDS, FULL)}  # key sentences are cut before
 FORMATS = ("bert", "gpt")
 GPT = FORMATS[1]
+FRAME = 2  # tokens around a single text
 LEAST_PAIR = 5  # tokens of a row of two texts
 POOL = 64  # batches that are sorted by length together
 
@@ -87,13 +89,14 @@ class FramedRows(TaskRows):
 @dataclass(frozen=True)
 class GroupedRows(TaskRows):
     """N examples over W framed rows; the rows of an example follow each other. At most `most` rows go through the
-    model at once, but the rows of an example stay together.
+    model at once, but the rows of an example stay together. With `in_order` each row remembers those before it.
     """
 
     rows: FramedRows  # its label_N is unused
     first_N: Array  # int64 [N + 1]: where an example's rows start
     label_N: Array
     most: int
+    in_order: bool = False
 
     @cached_property
     def length_N(self) -> Array:  # type: ignore[override]  # a dataclass field in other rows
@@ -102,7 +105,7 @@ class GroupedRows(TaskRows):
 
     def batch(self, row_B: Array, multiple: int) -> Arrays:
         """Rows [W, L] of B examples, `part_BL`, `label_B`, and `place_BK`, int64: the rows of each example, -1 behind
-        its last.
+        its last. If rows are read in order also `window_W`, int64: which row of its example each of them is.
         """
         count_B = self.first_N[row_B + 1] - self.first_N[row_B]
         column_K = np.arange(count_B.max())
@@ -112,7 +115,9 @@ class GroupedRows(TaskRows):
         place_BK[real_BK] = np.arange(len(row_W))
         batch = self.rows.batch(row_W, multiple)
         counts = {**batch["counts"], "rows": len(row_B)}
-        return {**batch, "place_BK": place_BK, "label_B": self.label_N[row_B], "row_B": row_B, "counts": counts}
+        ordered = {"window_W": np.nonzero(real_BK)[1]} if self.in_order else {}
+        grouped = {"place_BK": place_BK, "label_B": self.label_N[row_B], "row_B": row_B, "counts": counts}
+        return {**batch, **grouped, **ordered}
 
     def split(self, row_B: Array) -> list[Array]:
         """Parts of at most `most` rows, or of one example."""
@@ -167,7 +172,7 @@ def encode(
 
     A text that is too long is cut, and of a pair the longer text, token by token. The row keeps the text's beginning
     (`head`), its end (`tail`), or 128 parts of 510 from the beginning and the rest from the end (`head_tail`; Sun et
-    al., arXiv 1905.05583, section 5.3.1).
+    al., arXiv 1905.05583, section 5.3.1). Of texts that `keep_sentences` has shortened it keeps the beginning.
 
     Raises:
         UserError: for an unknown `truncation`, if `length` leaves no room for text, or if only some examples are pairs.
@@ -216,7 +221,7 @@ def encode_windows(
 
     Raises UserError if `length` leaves no room for text.
     """
-    room = length - 2
+    room = length - FRAME
     if room < 1:
         raise no_room(length)
     texts = tokenize([row.text for row in examples], tokenizer)
@@ -225,6 +230,33 @@ def encode_windows(
     windows = [ids[at : at + room] for ids, begins in zip(texts, starts, strict=True) for at in begins]
     rows = frame([windows], np.zeros(len(windows), np.int64), vocabulary)
     return GroupedRows(rows, np.cumsum([0, *map(len, starts)]), _labels(examples), most)
+
+
+def encode_stretches(
+    examples: Sequence[Example],
+    tokenizer: Tokenizer,
+    vocabulary: Vocabulary,
+    length: int,
+    most_windows: int,
+    most: int,
+) -> GroupedRows:
+    """Each text in as few windows of at most `length` tokens as hold it, to be read in order. They do not overlap and
+    are equally long, so that the last one, whose state is the answer's, is not short. If a text needs more than
+    `most_windows`, the first ones and the last one are read.
+
+    Raises UserError if `length` leaves no room for text.
+    """
+    room = length - FRAME
+    if room < 1:
+        raise no_room(length)
+    stretches: list[list[Array]] = []
+    for ids in tokenize([row.text for row in examples], tokenizer):
+        if len(ids) > most_windows * room:
+            ids = np.concatenate([ids[: (most_windows - 1) * room], ids[-room:]])
+        stretches.append(np.array_split(ids, max(1, -(-len(ids) // room))))
+    windows = [ids for text in stretches for ids in text]
+    rows = frame([windows], np.zeros(len(windows), np.int64), vocabulary)
+    return GroupedRows(rows, np.cumsum([0, *map(len, stretches)]), _labels(examples), most, in_order=True)
 
 
 def window_starts(length: int, room: int, stride: int, most: int) -> list[int]:

@@ -28,6 +28,7 @@ from paribus.models.heads.head import TokenHead, loss_of
 from paribus.models.heads.vocabulary import MaskedLMHead
 from paribus.models.network import Network
 from paribus.objectives.mlm import MaskedLM
+from paribus.tasks.key_sentences import KINDS
 from paribus.tasks.rows import FORMATS, GPT, head_tokens
 from paribus.tasks.types.scored import MaskedScored
 from paribus.training.description import Run
@@ -134,10 +135,16 @@ def check_finetuning(run: Run) -> None:
     if settings.method.enters_layers and not run.model.open_layers:
         cause = f"finetune/method={type(settings.method).__name__.lower()} goes inside the layers of a BERT or T5"
         raise UserError(cause, "set finetune/method=full, layerwise_decay or top_k_layers for this checkpoint")
+    if reads_in_order(run) and not run.model.memory:
+        cause = "finetune/head/windows=memory, but the model has no memory"
+        raise UserError(cause, "set model=transformer_xl_tiny, or finetune/head/windows=mean")
     loss_of(settings)
     if settings.head_lr is not None and settings.head_lr <= 0:
         raise UserError(f"finetune.head_lr={settings.head_lr} is not positive", "give a rate, or null")
     head_tokens(settings.truncation)
+    if settings.truncation in KINDS and run.corpus.sentences is None:
+        cause = f"finetune.truncation={settings.truncation}, but the corpus does not say where sentences end"
+        raise UserError(cause, "set corpus/sentences=blingfire")
     if settings.covers is not None and not 0 < settings.covers <= 1:
         raise UserError(f"finetune.covers={settings.covers} is not a share", "give one above 0, at most 1, or null")
     if run.tasks and (not settings.seeds or len(set(settings.seeds)) < len(settings.seeds)):
@@ -154,6 +161,11 @@ def check_finetuning(run: Run) -> None:
         raise UserError(cause, "set model.head=separate, or set finetune/method=adapters")
 
 
+def reads_in_order(run: Run) -> bool:
+    """Whether a task is read in windows, each of which remembers those before it."""
+    return any(one.head.windows.in_order for one in (run.finetune, *map(run.finetune.of, run.tuned_tasks)))
+
+
 def check_ensemble(run: Run) -> None:
     """Numbers of models that answer together."""
     turns = run.finetune.ensemble
@@ -162,6 +174,8 @@ def check_ensemble(run: Run) -> None:
             raise UserError(f"{key}={value} is not a number of models", "give a whole number, at least 1")
     if run.finetune.forgetting and turns * run.members > 1:
         raise UserError("finetune.forgetting=true needs a single model", "set members=1 and finetune.ensemble=1")
+    if run.finetune.costs and turns * run.members > 1:
+        raise UserError("finetune.costs=true needs a single model", "set members=1 and finetune.ensemble=1")
     if turns > 1 and not run.tasks:
         raise UserError(f"finetune.ensemble={turns}, but there is no task", "give task=, or finetune.ensemble=1")
     if turns > 1 and run.finetune.epochs == 0:
@@ -185,6 +199,8 @@ def check_joint(run: Run) -> None:
         raise UserError(f"finetune/joint cannot train a task named {reserved}", f"rename it, for example my_{reserved}")
     if run.members * run.finetune.ensemble > 1:
         raise UserError("finetune/joint does not work with an ensemble", "set members=1 finetune.ensemble=1")
+    if run.finetune.costs:
+        raise UserError("finetune.costs=true does not count a joint training", "set finetune/joint=none")
     others = [name for name in run.tuned_tasks if name not in chosen]
     if others and not run.finetune.epochs:
         cause = f"finetune.epochs=0 leaves the head of {others[0]} untrained"
@@ -200,7 +216,7 @@ def check_probe(run: Run) -> None:
         cause = "finetune/probe reads a frozen model, but finetune/method trains it"
         raise UserError(cause, "set finetune/method=frozen, or finetune/probe=none")
     unused = ("joint", "transfer_layers", "format", "label_smoothing", "focal", "head_lr", "points", "forgetting")
-    for name in (*unused, "replay", "ensemble"):
+    for name in (*unused, "costs", "replay", "ensemble"):
         if getattr(settings, name) != getattr(usual, name):
             mend = f"leave finetune.{name} at its default, or set finetune/probe=none"
             raise UserError(f"finetune.{name} is set, but finetune/probe trains nothing of the model", mend)
@@ -224,7 +240,7 @@ def check_cached(run: Run) -> None:
     settings, usual = run.finetune, FineTuning()
     if not settings.method.cached or settings.probe:
         return
-    for name in ("joint", "transfer_layers", "format", "forgetting", "replay", "ensemble", "keep"):
+    for name in ("joint", "transfer_layers", "format", "forgetting", "costs", "replay", "ensemble", "keep"):
         if getattr(settings, name) != getattr(usual, name):
             cause = f"finetune.method.cached=true does not work with finetune.{name}"
             raise UserError(cause, f"set finetune.method.cached=false, or leave finetune.{name} at its default")
@@ -371,7 +387,7 @@ def check_tasks(run: Run, layers: int, has_pooler: bool, tokenizer: Tokenizer) -
         task, task_type, tuning = run.tasks[name], run.task_type(name), settings.of(name)
         task_type.check_settings(tuning, task.key)
         task_type.check_tokenizer(tokenizer, tuning)
-        if tuning.head.windows.several or tuning.head.pairs or tuning.head.paired:
+        if tuning.head.windows.several or tuning.head.pairs or tuning.head.paired or tuning.truncation in KINDS:
             task_type.check_fit(tuning, task.examples(run.cache)["train"])
         if run.members * tuning.ensemble > 1:
             task_type.check_ensemble(task.key)
@@ -472,11 +488,14 @@ def check_layers(run: Run, stage: Stage) -> None:
 
 
 def check_heads(run: Run, encoder: Network) -> None:
-    """A new head with weights that no step would train."""
+    """A new head with weights that no step would train, and windows for a network that does not read them in order."""
+    network = read_with(run, encoder)
+    if reads_in_order(run) and not network.reads_in_order:
+        cause = f"finetune/head/windows=memory, but {type(network).__name__} does not read windows in order"
+        raise UserError(cause, "give it `reads_in_order`, or set finetune/head/windows=mean")
     answers_in_words = run.model.writes_text and not run.finetune.encoder
     if run.finetune.epochs or run.finetune.joint or run.finetune.probe or answers_in_words:
         return
-    network = read_with(run, encoder)
     types = {name: run.task_type(name) for name in run.tuned_tasks}
     heads = [each.make_head(run.finetune.of(name), network, 0) for name, each in types.items() if not each.speaks]
     if any(list(head.parameters()) for head in heads):

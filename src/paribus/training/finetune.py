@@ -9,7 +9,8 @@ import json
 import math
 import shutil
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,6 +35,8 @@ from paribus.tasks.baselines import measure_baselines
 from paribus.tasks.rows import TaskRows, order
 from paribus.tasks.types.base import Probable, TaskType
 from paribus.training.callbacks import Bar, StepCallback, TaskCurve, TuningCurve, append_line, evaluation_steps
+from paribus.training.costs import GIGA, count_tuning_flops, measuring
+from paribus.training.description import Run
 from paribus.training.evaluate import placed
 from paribus.training.finetuner import (
     Base,
@@ -147,26 +150,45 @@ def finetune_once(
     bases: Sequence[Base], work: TaskWork, seed: int, setup: Setup
 ) -> tuple[dict[str, float], dict[str, str]]:
     """The scores of a fine-tuning, and the hashes of its answers by their names in `gold.npz`."""
-    model, head, rehearsed = train_models(bases, work, seed, setup)
+    spent: dict[str, float] = {}
+
+    def spending(what: str) -> AbstractContextManager[None]:
+        return measuring(spent, what, setup.profile.device) if bases[0].run.finetune.costs else nullcontext()
+
+    with spending("tuning"):
+        model, head, rehearsed = train_models(bases, work, seed, setup)
     metrics = {} if bases[0].run.finetune.covers is None else {"length": float(work.length)}
     answers: dict[str, Gold] = {}
     with placed(setup.profile.device, model, head):
         for split, rows in work.encoded.items():
             if split != "train":
                 suffix = "" if split == "validation" else f"_{split}"
-                values, gold = judge_answers(model, head, work.task_type, rows, work.examples[split])
+                with spending("answering") if split == "validation" else nullcontext():
+                    values, gold = judge_answers(model, head, work.task_type, rows, work.examples[split])
                 metrics |= {f"{name}{suffix}": value for name, value in values.items()}
                 answers |= {f"{work.name}{suffix}/seed{seed}": gold} if gold else {}
         if isinstance(model, Network):
             metrics |= head.report()
         if bases[0].memory and bases[0].run.finetune.forgetting and isinstance(model, Network):
             metrics |= bases[0].memory.ask(model, setup.profile.device, rehearsed)
+    if spent:
+        metrics |= describe_costs(spent, bases[0].run, work)
     if answers:
         write_gold(setup.folder, read_gold(setup.folder) | answers)
     if setup.tracked is not None:
         total = task_steps(bases[0].run, work.encoded["train"], work.task_type, 0).total
         setup.tracked.log({f"{work.name}/seed{seed}/{name}": value for name, value in metrics.items()}, total)
     return metrics, hash_answers(answers)
+
+
+def describe_costs(spent: Mapping[str, float], run: Run, work: TaskWork) -> dict[str, float]:
+    """What a fine-tuning cost as metrics of its task; of the answers the milliseconds of each text."""
+    found = {name: value for name, value in spent.items() if name != "answering_seconds"}
+    found["answering_milliseconds"] = 1000 * spent["answering_seconds"] / len(work.examples["validation"])
+    rows, most = work.encoded["train"], run.finetune.max_examples
+    passes = run.finetune.epochs * min(1.0, (most or math.inf) / len(rows.length_N))
+    flops = count_tuning_flops(run.model.shape, rows, passes)
+    return found | ({} if flops is None else {"tuning_gigaflops": flops / GIGA})
 
 
 def train_models(bases: Sequence[Base], work: TaskWork, seed: int, setup: Setup) -> tuple[Network | Ensemble, Any, Any]:

@@ -19,7 +19,8 @@ from paribus.models.heads.vocabulary import MaskedLMHead
 from paribus.models.network import Network, named_generator
 from paribus.objectives.objective import Objective
 from paribus.tasks.examples import Examples
-from paribus.tasks.rows import GPT, TaskRows
+from paribus.tasks.key_sentences import KINDS, keep_sentences
+from paribus.tasks.rows import FRAME, GPT, TaskRows
 from paribus.tasks.types.base import Pooler, TaskType
 from paribus.training.description import Run
 from paribus.training.evaluate import Memory
@@ -102,20 +103,29 @@ def begin(run: Run, data: Data, encoder: Network, task: str, seed: int, folder: 
 
 def work_of(run: Run, data: Data, name: str) -> TaskWork:
     """A task with its examples, as rows of the length that fits the training examples."""
-    task, task_type = run.tasks[name], run.task_type(name)
-    examples = task.examples(run.cache)
-    fitted = task_type.fit_length(examples["train"], data.tokenizer, data.vocabulary, run.finetune.of(name))
+    examples = run.tasks[name].examples(run.cache)
+    encoded, length = encode_sets(run, data, name, examples)
+    return TaskWork(name, run.task_type(name), examples, encoded, length)
+
+
+def encode_sets(run: Run, data: Data, task: str, examples: Examples) -> tuple[dict[str, TaskRows], int]:
+    """The rows of each set of a task, of the length that fits the training examples; and that length."""
+    task_type, settings = run.task_type(task), run.finetune.of(task)
+    fitted = task_type.fit_length(examples["train"], data.tokenizer, data.vocabulary, settings)
+    if fitted.truncation in KINDS and run.corpus.sentences is not None:
+        room = fitted.length - FRAME
+        kept = keep_sentences(examples, fitted.truncation, room, data.tokenizer, run.corpus.sentences, run.root_seed)
+        examples = dict(kept)
     encoded = {
         split: task_type.encode(rows, data.tokenizer, data.vocabulary, fitted) for split, rows in examples.items()
     }
-    return TaskWork(task.name, task_type, examples, encoded, fitted.length)
+    return encoded, fitted.length
 
 
 def encode_training(run: Run, data: Data, task: str) -> TaskRows:
     """The training rows of a task."""
-    examples, task_type = run.tasks[task].examples(run.cache)["train"], run.task_type(task)
-    fitted = task_type.fit_length(examples, data.tokenizer, data.vocabulary, run.finetune.of(task))
-    return task_type.encode(examples, data.tokenizer, data.vocabulary, fitted)
+    train = {"train": run.tasks[task].examples(run.cache)["train"]}
+    return encode_sets(run, data, task, train)[0]["train"]
 
 
 def finetuner(

@@ -161,6 +161,7 @@ class OneRow:
     """A text is one row; the rest is cut off."""
 
     several: ClassVar[bool] = False  # whether an example has several rows
+    in_order: ClassVar[bool] = False  # whether these are read one after the other, by a network that remembers
 
     def check(self, length: int) -> None:
         """Raise UserError for settings that do not fit rows of this length."""
@@ -202,6 +203,22 @@ class Windows(OneRow):
         wrapped = OnWindows(self.kind, width, self.most, head)
         initialize(wrapped, seed, STD)
         return wrapped
+
+
+@dataclass(frozen=True)
+class MemoryWindows(OneRow):
+    """A long text is read in at most `most` windows, in order, by a network with memory; the last one, which remembers
+    those before it, summarizes the text.   XLNet (arXiv 1906.08237), section 2.4
+    """
+
+    most: int = field(default=16, metadata=within(1, 10**6))
+    several: ClassVar[bool] = True
+    in_order: ClassVar[bool] = True
+
+    def wrap(self, head: Head, width: int, seed: int) -> Head:
+        from paribus.models.heads.wrappers import OnLastRow
+
+        return OnLastRow(head)
 
 
 @dataclass(frozen=True)

@@ -180,6 +180,14 @@ class OnWindows(Wrapper):
         return Outputs(outputs.hidden_BLD, outputs.state, row_BD)
 
 
+class OnLastRow(Wrapper):
+    """Any head, on the summary of the last row of each example."""
+
+    def read(self, outputs: Outputs, batch: Batch) -> Outputs:
+        place_BK = batch["place_BK"]  # -1 behind the last row
+        return Outputs(outputs.hidden_BLD, outputs.state, outputs.row_BD[place_BK.amax(1)])
+
+
 class OnSum(Wrapper):
     """Any head, on the sum of the summaries of an example's rows."""
 

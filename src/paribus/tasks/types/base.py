@@ -12,6 +12,7 @@ from paribus.core.errors import UserError
 from paribus.core.settings import FineTuning
 from paribus.models.heads.choices import Classifier, LinearClassifier
 from paribus.tasks.examples import Example
+from paribus.tasks.key_sentences import KINDS
 from paribus.tasks.prompts import Fields
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ class TaskType(ABC):
         writes_text: whether the model writes its answers.
         trained: whether fine-tuning trains a model on the task; if not, the language model of pre-training answers.
         speaks: whether the head on tokens of pre-training answers.
+        shortens: whether its texts may be cut to their key sentences.
         probed: whether probes can read it off the states of a layer: it then has the methods for probes below.
     """
 
@@ -71,6 +73,7 @@ class TaskType(ABC):
     writes_text: ClassVar[bool] = False
     trained: ClassVar[bool] = True
     speaks: ClassVar[bool] = False
+    shortens: ClassVar[bool] = False
     probed: ClassVar[bool] = False
     classes: tuple[str, ...] = ()
     metrics: tuple[str, ...]
@@ -126,6 +129,9 @@ class TaskType(ABC):
 
     def check_settings(self, settings: FineTuning, key: str) -> None:
         """Raise UserError, under the config key of the task, for a setting that would do nothing."""
+        if settings.truncation in KINDS and not self.shortens:
+            cause = f"finetune.truncation={settings.truncation} is for labels of single texts, unlike {key}"
+            raise UserError(cause, "set finetune.truncation=head, or leave the task out")
         usual = FineTuning(head=Classifier())
         for name in self.find_unread(settings):
             read = attrgetter(name)

@@ -33,6 +33,7 @@ class MultipleChoice(Classification):
 
     known_metrics: ClassVar[tuple[str, ...]] = ("accuracy",)
     example_class: ClassVar[type] = ChoiceExample
+    shortens: ClassVar[bool] = False
 
     def verbalize(self, fields: Fields, single: bool) -> OptionNames:
         return OptionNames(fields, single, self.classes, self.metrics)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -13,8 +13,18 @@ from paribus.core.errors import UserError
 from paribus.core.settings import FineTuning
 from paribus.models.heads.choices import TextCNN
 from paribus.tasks.examples import Example
+from paribus.tasks.key_sentences import KINDS
 from paribus.tasks.metrics import score_labels
-from paribus.tasks.rows import GPT, TaskRows, encode, encode_apart, encode_both_orders, encode_windows, frame_of
+from paribus.tasks.rows import (
+    GPT,
+    TaskRows,
+    encode,
+    encode_apart,
+    encode_both_orders,
+    encode_stretches,
+    encode_windows,
+    frame_of,
+)
 from paribus.tasks.types.base import Pooler, ProbeItems, TaskType
 
 if TYPE_CHECKING:
@@ -35,6 +45,7 @@ class RowTaskType(TaskType):
     """
 
     symmetric: bool = False
+    shortens: ClassVar[bool] = True
 
     @property
     @abstractmethod
@@ -76,10 +87,13 @@ class RowTaskType(TaskType):
         return self.symmetric and settings.format == GPT
 
     def check_fit(self, settings: FineTuning, examples: Sequence[Example]) -> None:
-        """Windows need single texts, a siamese network needs pairs, and a cosine needs values."""
+        """Windows and key sentences need single texts, a siamese network needs pairs, and a cosine needs values."""
         paired = examples[0].pair is not None
         if settings.head.windows.several and paired:
             raise UserError("finetune/head/windows is set, but the task has pairs", "set finetune/head/windows=none")
+        if settings.truncation in KINDS and paired:
+            cause = f"finetune.truncation={settings.truncation} is set, but the task has pairs"
+            raise UserError(cause, "set finetune.truncation=head")
         if settings.head.pairs and not paired:
             raise UserError("finetune/head=siamese, but the task has single texts", "set finetune/head=classifier")
         if settings.head.paired and not paired:
@@ -93,6 +107,8 @@ class RowTaskType(TaskType):
         self, examples: Sequence[Example], tokenizer: Tokenizer, vocabulary: Vocabulary, settings: FineTuning
     ) -> TaskRows:
         length, windows = settings.length, settings.head.windows
+        if windows.in_order:
+            return encode_stretches(examples, tokenizer, vocabulary, length, windows.most, settings.batch_size)
         if windows.several:
             return encode_windows(
                 examples, tokenizer, vocabulary, length, windows.stride, windows.most, settings.batch_size
