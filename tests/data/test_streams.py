@@ -88,3 +88,5 @@ def test_microbatches_keep_the_places_of_rows() -> None:
 def test_text_that_is_too_short_for_a_batch_is_refused() -> None:
     with pytest.raises(UserError, match=r"a text of 5 tokens is too short for 3 streams.*batch.size=2 or less"):
         steps_of(examples_of(5, 3), 3, 1)
+    with pytest.raises(UserError, match=r"fewer than two tokens.*: give more text"):  # no other batch mends that
+        steps_of(examples_of(1, 3), 1, 1)

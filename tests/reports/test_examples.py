@@ -16,9 +16,16 @@ from fake_store import CLS, MASK, SEP, FakeStore, FakeVocabulary, examples_of, r
 
 from paribus.commands.show import show
 from paribus.core.errors import UserError
+from paribus.corruption.collators.stream import StreamCollator
+from paribus.corruption.corruption import Corruption
+from paribus.corruption.examples import Examples
 from paribus.corruption.masking.single_tokens import Bernoulli
+from paribus.corruption.masking.whole_row import NoNoise
+from paribus.corruption.views.replace import Unchanged
 from paribus.data.formats.pairs import SegmentPair
+from paribus.data.formats.streams import Streams
 from paribus.data.mask_schedule import Static
+from paribus.data.tokens.units import Bytes, Characters, GivenUnits
 from paribus.reports.examples import show_examples
 
 
@@ -98,6 +105,20 @@ def test_the_drawing_reads_without_color(store: FakeStore, tokenizer: Any, capsy
     assert body.count("~(") == (noise & (read != original) & (read != MASK)).sum()
     assert "##" not in drawn
     assert "predicted tokens: [MASK](original)  ~random~(original)  =kept=" in drawn
+
+
+@pytest.mark.parametrize("kind", [Characters, Bytes])
+def test_white_space_that_is_text_is_drawn_as_it_stands(
+    kind: type[GivenUnits], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = "\n\nThe cat sat.\nIt  is #1, a cat."
+    letters = kind(300).build([text], tmp_path)
+    ids_T, start_T = letters.encode([text])[0]
+    store = FakeStore(ids_T, start_T, np.array([0, len(ids_T)]), np.array([0, 1]))
+    unchanged = Corruption(NoNoise(schedule=Static()), Unchanged())
+    examples = Examples(store, Streams(64), unchanged, StreamCollator(), letters.vocabulary, seed=0, length=64)
+    show_examples(examples, letters, 1)
+    assert "#0  ↵↵The cat sat.↵It  is #1, a cat.\n" in capsys.readouterr().err
 
 
 def test_color_on_demand(store: FakeStore, tokenizer: Any, capsys: pytest.CaptureFixture[str]) -> None:

@@ -106,7 +106,7 @@ def test_rows_of_the_file(settings: list[str], tmp_path: Path, capsys: pytest.Ca
         (["masking.rate=1"], "masking.rate=1"),
         (["masking.mean_length=30"], "masking.mean_length=30 is longer than the noise"),
         (["input=full_sentences"], "set input=windows"),
-        (["objective=mlm"], "rows of this input have no"),
+        (["objective=mlm"], "rows of this input have no [CLS] and [SEP]"),
         (["masking=rotation"], "Rotation reorders the text"),
         (["objective/inputs=permuted"], "RandomSpans does not reorder the text"),
         (["text= "], "holds no token"),

@@ -28,6 +28,7 @@ class FakeVocabulary:
     specials: tuple[int, ...] = (PAD, UNK, CLS, SEP, MASK)
     sentinels: int = 0
     first_sentinel: int = -1
+    spaces: bool = False
     count_V: Any = None
 
 

@@ -24,6 +24,7 @@ from paribus.data.sequences import Sequences, Text, Views
 if TYPE_CHECKING:
     from paribus.data.tokens.tokenizer import Tokenizer
 
+NEW_LINE = "\u21b5"  # drawn for a new line that is a token
 DRAWN = 8  # examples that are drawn if the rows go to a file
 COUNTS = ("raw_tokens", "input_tokens", "target_tokens", "padding", "noise", "spans", "predicted")
 
@@ -137,7 +138,10 @@ def _split_specials(ids: list[int], tokenizer: Tokenizer) -> Iterator[tuple[str,
 
 
 def _line(views: Views, row: int, tokenizer: Tokenizer, mask: int, color: bool) -> str:
-    """One example as running text, with spaces between words but not within them."""
+    """One example as running text, with spaces between words but not within them.
+
+    If white space is text, it is drawn as it stands, and a new line by a sign.
+    """
     text, words, width, predicted_P = views.text, [], views.text.ids_BL.shape[1], _predicted(views)
     predicted = set((predicted_P[predicted_P // width == row] % width).tolist())
     for at in range(int(text.length_B[row])):
@@ -145,7 +149,8 @@ def _line(views: Views, row: int, tokenizer: Tokenizer, mask: int, color: bool) 
         kind = _kind(views, row, at, shown == mask, shown == original, at in predicted)
         form = _MARKS.get(kind, "{text}")
         drawn = form.format(shown=_piece(tokenizer, shown), text=_piece(tokenizer, original))
-        apart = text.start_BL[row, at] or not text.free_BL[row, at - 1]
+        starts_word = text.start_BL[row, at] and not tokenizer.vocabulary.spaces
+        apart = starts_word or not text.free_BL[row, at - 1]
         words.append((" " if at and apart else "") + _paint(drawn, kind, color))
     return "".join(words)
 
@@ -168,8 +173,12 @@ def _kind(views: Views, row: int, at: int, masked: bool, same: bool, predicted: 
 
 def _piece(tokenizer: Tokenizer, token: int) -> str:
     """A token for a reader, without the vocabulary's word markers; bytes of incomplete characters stay."""
-    text = str(tokenizer.backend.decode([token], skip_special_tokens=False)).strip()
-    text = text.removeprefix("##") or text
+    text = str(tokenizer.backend.decode([token], skip_special_tokens=False))
+    if tokenizer.vocabulary.spaces:
+        text = text.replace("\n", NEW_LINE)
+    else:
+        text = text.strip()
+        text = text.removeprefix("##") or text
     return text if text and "\ufffd" not in text else str(tokenizer.backend.id_to_token(token))
 
 

@@ -74,9 +74,12 @@ class Streams(InputFormat):
     def index(self, store: Store, length: int, draw: Draw) -> StreamIndex:
         first, end = (int(store.sentence_start[store.document_start[at]]) for at in (0, -1))
         size = (end - first) // self.count
+        if end - first < 2:
+            cause = "a split of the text has fewer than two tokens, so that none can be predicted from another"
+            raise UserError(cause, "give more text")
         if size < 2:
             cause = f"a text of {end - first:,} tokens is too short for {self.count} streams of two tokens"
-            raise UserError(cause, f"set batch.size={max(1, (end - first) // 2)} or less, or give more text")
+            raise UserError(cause, f"set batch.size={(end - first) // 2} or less, or give more text")
         within_T = np.arange(0, size - (length - self.length), self.length)
         length_T = np.minimum(length, size - within_T)
         stream_B = first + size * np.arange(self.count)
