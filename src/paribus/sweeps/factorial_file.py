@@ -35,7 +35,9 @@ def read_factorial(content: Mapping[str, Any]) -> Factorial | None:
     """
     if "design" not in content:
         if given := [key for key in FACTORIAL_KEYS if key in content]:
-            raise UserError(f"'{given[0]}' belongs to a design", f"write design: {', '.join(KINDS[:-1])} or {KINDS[-1]}")
+            raise UserError(
+                f"'{given[0]}' belongs to a design", f"write design: {', '.join(KINDS[:-1])} or {KINDS[-1]}"
+            )
         scales = content.get("scales") or {}
         if given := [name for name, block in scales.items() if isinstance(block, dict) and "factors" in block]:
             raise UserError(f"'scales.{given[0]}.factors' refines a design that the sweep does not have", "write arms")
@@ -64,7 +66,9 @@ def _read_levels(key: str, value: object) -> dict[str, dict[str, list[str]]]:
         raise UserError(f"'{key}' is not a mapping of factors", "write NAME: {LEVEL: [key=value], LEVEL: []} below it")
     for factor, levels in value.items():
         if not isinstance(factor, str) or not _FACTOR.fullmatch(factor):
-            raise UserError(f"'{factor}' in '{key}' cannot name a factor", "use a letter first, then letters, digits, _")
+            raise UserError(
+                f"'{factor}' in '{key}' cannot name a factor", "use a letter first, then letters, digits, _"
+            )
         if not isinstance(levels, dict):
             raise UserError(f"'{key}.{factor}' is not a mapping of levels", "write {LEVEL: [key=value], LEVEL: []}")
         for level, overrides in levels.items():

@@ -87,7 +87,7 @@ class Factorial:
         elif self.kind == FULL:
             rows = list(product(*(range(len(of_factor)) for of_factor in self.levels.values())))
         else:
-            rows = []
+            rows = list[tuple[int, ...]]()
             basic = [factor for factor in self.levels if factor not in self.generators]
             for chosen in product((0, 1), repeat=len(basic)):
                 row = dict(zip(basic, chosen, strict=True))
@@ -108,8 +108,8 @@ class Factorial:
         mains: dict[str, tuple[str, tuple[int, ...]]] = {}
         for factor, (first, *others) in self.levels.items():
             for level in others:
-                signs = [{level: 1, first: -1}.get(chosen[factor], 0) for chosen in self.arms.values()]
-                mains[factor if len(others) == 1 else f"{factor}.{level}"] = factor, tuple(signs)
+                of_level = tuple({level: 1, first: -1}.get(chosen[factor], 0) for chosen in self.arms.values())
+                mains[factor if len(others) == 1 else f"{factor}.{level}"] = factor, of_level
         columns = {name: signs for name, (_, signs) in mains.items()}
         for (one, (factor, signs)), (two, (other, of_other)) in combinations(mains.items(), 2):
             if factor != other:
@@ -202,6 +202,7 @@ class Factorial:
 def _list_plackett_burman(factors: int) -> list[tuple[int, ...]]:
     """The levels of so many factors in each arm; the arm of all first levels is first."""
     first_row = next(row for arms, row in _FIRST_ROWS.items() if arms > factors)
+    signs = [int(sign == "+") for sign in first_row]
     signs = [int(sign == "+") for sign in first_row]
     rotated = [(*signs[-at:], *signs[:-at]) if at else tuple(signs) for at in range(len(signs))]
     return [row[:factors] for row in ((0,) * len(signs), *rotated)]
