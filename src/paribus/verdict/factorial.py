@@ -255,12 +255,14 @@ def make_factorial(
         cause = f"the design has {size * (1 + folded)} arms, more than {MOST_ARMS}"
         raise UserError(cause, f"write design: {PLACKETT_BURMAN}, or take factors out")
     design = Factorial(kind, {name: tuple(of_factor) for name, of_factor in levels.items()}, chosen, folded)
+    if len(design.arms) < len(design._list_rows()):
+        if kind == PLACKETT_BURMAN:
+            raise UserError(f"design: {kind} has arms twice for {len(levels)} factors", f"write design: {FRACTIONAL}")
+        raise UserError("the fold-over has the same arms as the design itself", "remove folded")
     for one, two in combinations(design.mains, 2):
         if abs(design.correlate(one, two)) > _NEAR_ZERO:
             cause = f"the main effects of {one} and {two} are aliased: no arm has one without the other"
             raise UserError(cause, "give products of two factors or more as generators, or write design: full")
-    if len(design.arms) < len(design._list_rows()):
-        raise UserError("the fold-over has the same arms as the design itself", "remove folded")
     return design
 
 
