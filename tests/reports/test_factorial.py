@@ -101,7 +101,7 @@ def test_a_fraction_lists_what_it_cannot_tell_apart() -> None:
     assert find(table, "a x b").aliases == ("c x d",)
     block = next(block for block in make_blocks(table) if block.heading == "Effects of the factors")
     assert block.header[-1] == "aliased with"
-    assert "a x b is aliased with c x d." in block.below[1]
+    assert "a x b is aliased with c x d." in table.notes
     assert len(block.lines) == 2 * (4 + 3)
 
 

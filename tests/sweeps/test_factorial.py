@@ -14,6 +14,7 @@ import yaml
 from paribus.core.errors import UserError
 from paribus.reports.tables.build import make_table
 from paribus.reports.tables.files import render_committed
+from paribus.sweeps.plan import describe_power
 from paribus.sweeps.request import parse
 from paribus.sweeps.run import run_sweep
 from paribus.sweeps.sweep_file import load
@@ -138,3 +139,12 @@ def test_a_design_is_run_and_becomes_a_table(write: Callable[..., str], cache: P
     assert effect["mean"] == pytest.approx(sum(of_seeds) / 2)
     assert found["claims"][0]["contrasts"][0]["difference"] == pytest.approx(effect["mean"])
     assert found["audit"]["varies"] == ["model.norm", "model.changes.ffn"]
+
+
+def test_the_power_is_told_beforehand(write: Callable[..., str]) -> None:
+    said = describe_power(parse("plan", [write(), "scale=cpu", "seeds=0,1,2,3,4"]))
+    assert said[0].startswith("2 factors in 4 arms (full), 20 runs: a main effect of ")
+    assert "with 2 claims; one factor at a time with as many runs: " in said[0]
+    assert said[1] == "No main effect and no interaction of two factors is aliased with another."
+    assert describe_power(parse("plan", [write(), "scale=cpu", "seeds=0"])) == []
+    assert describe_power(parse("plan", ["roberta_table1", "scale=cpu"])) == []

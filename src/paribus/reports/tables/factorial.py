@@ -26,7 +26,6 @@ def estimate_effects(design: Design, evidence: Evidence, columns: Sequence[str])
         generators=factorial.generators,
         arms=factorial.arms,
         said=factorial.describe(),
-        aliases=tuple(factorial.describe_aliases()),
         equal_errors=factorial.two_levels,
         effects=tuple(rows),
     )

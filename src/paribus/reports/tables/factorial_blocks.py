@@ -1,4 +1,4 @@
-"""The part of a table that a design of several factors adds: its effects, and what is aliased with what."""
+"""The part of a table that a design of several factors adds: its effects."""
 
 from __future__ import annotations
 
@@ -54,9 +54,7 @@ def _make_line(table: Table, row: EffectRow, shows_aliases: bool) -> list[CellTe
 
 
 def _describe(factorial: FactorialTable) -> str:
-    """The design in a sentence, with its factors, generators and aliases."""
+    """The design in a sentence, with its factors and generators; the notes say what is aliased."""
     factors = "; ".join(f"{factor}: {', '.join(levels)}" for factor, levels in factorial.factors.items())
     generators = ", ".join(f"{factor} = {' x '.join(parents)}" for factor, parents in factorial.generators.items())
-    parts = [f"{factorial.said}. {factors}."]
-    parts += [f"Generators: {generators}."] if generators else []
-    return " ".join([*parts, *factorial.aliases])
+    return f"{factorial.said}. {factors}." + (f" Generators: {generators}." if generators else "")

@@ -560,7 +560,7 @@ class EffectRow:
 class FactorialTable:
     """What a design of several factors estimates. `kind`, `folded`, `factors`, `generators`: as in the sweep file.
 
-    `arms`: {arm: {factor: its level}}; `aliases`: sentences; `equal_errors`: whether all effects on a column have the
+    `arms`: {arm: {factor: its level}}; `equal_errors`: whether all effects on a column have the
     same standard error, as those of two levels have.
     """
 
@@ -570,7 +570,6 @@ class FactorialTable:
     generators: Mapping[str, tuple[str, ...]]
     arms: Mapping[str, Mapping[str, str]]
     said: str
-    aliases: tuple[str, ...]
     equal_errors: bool
     effects: tuple[EffectRow, ...]
 
