@@ -11,12 +11,15 @@ from typing import Any
 import pytest
 import yaml
 
+from paribus.core.config import compose
 from paribus.core.errors import UserError
 from paribus.reports.tables.build import make_table
 from paribus.reports.tables.files import render_committed
+from paribus.sweeps.control import audit
 from paribus.sweeps.plan import describe_power
 from paribus.sweeps.request import parse
 from paribus.sweeps.run import run_sweep
+from paribus.sweeps.sweep import arm_overrides
 from paribus.sweeps.sweep_file import load
 
 FACTORS: dict[str, Any] = {
@@ -139,6 +142,16 @@ def test_a_design_is_run_and_becomes_a_table(write: Callable[..., str], cache: P
     assert effect["mean"] == pytest.approx(sum(of_seeds) / 2)
     assert found["claims"][0]["contrasts"][0]["difference"] == pytest.approx(effect["mean"])
     assert found["audit"]["varies"] == ["model.norm", "model.changes.ffn"]
+
+
+def test_the_example_of_the_page_is_a_sweep(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs/designs.md").read_text(encoding="utf-8")
+    text = page.partition('title="sweeps/norm_and_ffn.yaml"\n')[2].partition("```")[0]
+    (path := tmp_path / "norm_and_ffn.yaml").write_text(text, encoding="utf-8")
+    sweep = load(str(path))
+    configs = {arm: compose(list(arm_overrides(sweep, "smoke", arm))) for arm in sweep.arms}
+    assert set(configs) == {"layer-gelu", "layer-geglu", "rms-gelu", "rms-geglu"}
+    assert audit(sweep, configs)["controlled"]
 
 
 def test_the_power_is_told_beforehand(write: Callable[..., str]) -> None:
