@@ -234,23 +234,17 @@ def plan_effects(
 
 
 def _effects() -> list[Plan]:
-    """Designs of several factors: no effect, effects beside others, and interactions that bias a design or do not."""
+    """Designs of several factors: one effect, an interaction that biases a design or does not, and no effect."""
     cube = make_factorial("full", {name: (f"{name}0", f"{name}1") for name in "abc"})
     eight = {name: (f"{name}0", f"{name}1") for name in "abcdefgh"}
     screen, folded = make_factorial(PLACKETT_BURMAN, eight), make_factorial(PLACKETT_BURMAN, eight, folded=True)
     interaction = {"a x b": 1.0}
-    found = []
-    for n in (3, 5):
-        found += [
-            plan_effects("effects: identical arms, 2 x 2 x 2", cube, n, tuple(cube.columns), {}),
-            plan_effects("effects: identical arms, 12 runs", screen, n, screen.mains, {}),
-        ]
     return [
-        *found,
-        plan_effects("effects: three of eight, 12 runs", screen, 5, screen.mains, dict.fromkeys("abc", 1.0)),
+        plan_effects(SCREEN, screen, 6, screen.mains, {"a": 1.0}),
         plan_effects("effects: an interaction, folded", folded, 5, folded.mains, interaction),
         plan_effects(BIASED, screen, 5, screen.mains, interaction),
-        *(plan_effects(SCREEN, screen, n, screen.mains, {"a": size}) for n in (3, 6) for size in (1.0, 2.0)),
+        plan_effects("effects: identical arms, 12 runs", screen, 5, screen.mains, {}),
+        plan_effects("effects: identical arms, 2 x 2 x 2", cube, 5, tuple(cube.columns), {}),
     ]
 
 
