@@ -10,11 +10,14 @@ from fake_records import LOSS, TASK, design, make_table, own, record
 from paribus.core.jsonable import from_json, to_json
 from paribus.reports.plots.interactions import average_cells
 from paribus.reports.plots.panel import TableView, draw_all
+from paribus.reports.site.claim_page import pair_runs
 from paribus.reports.site.claims import describe_effect
 from paribus.reports.tables.blocks import make_blocks
 from paribus.reports.tables.files import render_files
 from paribus.reports.tables.schema import EffectRow, Table
+from paribus.sweeps.search.space import dimension
 from paribus.sweeps.sweep import SCRATCH
+from paribus.sweeps.universe import TWIN, Universe
 from paribus.verdict.factorial import Factorial, make_factorial
 
 TWO_BY_TWO = make_factorial("full", {"extractor": ("lstm", "transformer"), "fusion": ("late", "early")})
@@ -22,7 +25,9 @@ CELLS = {"lstm-late": 0.60, "lstm-early": 0.62, "transformer-late": 0.63, "trans
 WIGGLE = (-0.002, 0.0, 0.002)  # of one arm over three seeds, so that each effect has it by half
 
 
-def make(factorial: Factorial, cells: dict[str, float], *claims: str, **more: Any) -> Table:
+def make(
+    factorial: Factorial, cells: dict[str, float], *claims: str, universe: Universe | None = None, **more: Any
+) -> Table:
     """A table of three seeds; the last arm wiggles. `more`: {arm: what the record of its last seed says}."""
     records = []
     for seed, wiggle in enumerate(WIGGLE):
@@ -33,6 +38,7 @@ def make(factorial: Factorial, cells: dict[str, float], *claims: str, **more: An
             records.append(record(arm, seed, {LOSS: 5.0 - score, TASK: score}, **told))
         records.append(record(SCRATCH, seed, {TASK: 0.2 + luck - wiggle}))
     values: dict[str, Any] = {"arms": {arm: [] for arm in cells}, "published": {}, "audit": {}, "claims": claims}
+    values["universe"] = universe
     made = design(**values, baseline=next(iter(cells)), columns=(LOSS, TASK), seeds=(0, 1, 2), factorial=factorial)
     return make_table(made, records)
 
@@ -119,3 +125,21 @@ def test_the_files_have_the_effects_and_their_drawings() -> None:
     assert table.factorial is not None
     means = average_cells(table, table.factorial, TASK, "extractor", "fusion")
     assert means["early"] == pytest.approx({"lstm": 67.0, "transformer": 74.0})  # in points, with luck of 5 on average
+
+
+def test_the_page_of_a_claim_has_the_means_of_both_sides_with_each_seed() -> None:
+    table = make(TWO_BY_TWO, CELLS, f"extractor > 0 on {TASK}, margin 0.5 points")
+    runs = pair_runs(table, table.claims[0].contrasts[0])
+    assert [run["seed"] for run in runs] == [0, 1, 2]
+    assert (runs[1]["first"], runs[1]["second"], runs[1]["effect"]) == ("71.00", "66.00", "+5.00")
+
+
+def test_settings_of_a_universe_are_blocks() -> None:
+    factors = {"model.layers": [1, 2]}
+    universe = Universe(3, 0, {key: dimension(key, values) for key, values in factors.items()}, factors, {})
+    claim = f"extractor > 0 on {TASK}, margin 0.5 points"
+    table = make(TWO_BY_TWO, {**CELLS, TWIN: 0.60}, claim, universe=universe)
+    assert find(table, "extractor").mean == pytest.approx(0.05)
+    assert table.universe is not None
+    assert table.universe.claims[claim][0].mean == pytest.approx(0.05)
+    assert table.universe.claims[claim][0].pair == "extractor"

@@ -75,7 +75,7 @@ def _describe_scale(entry: Entry, claim: ClaimRow) -> dict[str, Any]:
         if row.difference is not None:
             size, unit = f"{row.margin * table.about[row.column].factor:g}", name_unit(row.column)
             margin = f"{size} {unit.removesuffix('s') if size == '1' else unit}".rstrip() if row.margin else ""
-            runs = _pair_runs(table, row)
+            runs = pair_runs(table, row)
             contrasts.append(
                 {
                     "row": row,
@@ -97,7 +97,7 @@ def _describe_scale(entry: Entry, claim: ClaimRow) -> dict[str, Any]:
     }
 
 
-def _pair_runs(table: Table, row: ContrastRow) -> list[dict[str, Any]]:
+def pair_runs(table: Table, row: ContrastRow) -> list[dict[str, Any]]:
     """The values of both arms, or the means of both sides of an effect, with each seed that all have; and the effect,
     positive if the first is better.
     """

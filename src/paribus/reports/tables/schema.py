@@ -511,8 +511,8 @@ class SettingsRow:
 
     @property
     def pair(self) -> str:
-        """Such as `dynamic - static`."""
-        return f"{self.arm} - {self.versus}"
+        """Such as `dynamic - static`, or the name of an effect."""
+        return self.arm if self.versus == ZERO else f"{self.arm} - {self.versus}"
 
 
 @dataclass(frozen=True)
