@@ -150,7 +150,7 @@ def test_the_example_of_the_page_is_a_sweep(tmp_path: Path) -> None:
     (path := tmp_path / "norm_and_ffn.yaml").write_text(text, encoding="utf-8")
     sweep = load(str(path))
     configs = {arm: compose(list(arm_overrides(sweep, "smoke", arm))) for arm in sweep.arms}
-    assert set(configs) == {"layer-gelu", "layer-geglu", "rms-gelu", "rms-geglu"}
+    assert set(configs) == {"layer-gelu", "layer-square", "rms-gelu", "rms-square"}
     assert audit(sweep, configs)["controlled"]
 
 
