@@ -17,6 +17,8 @@ the false verdicts are counted in the claims that it returns. An entry of the fi
     generations (tables frozen again alone): how many tables of new seeds are read;
     prediction (settings of a universe alone): covered / intervals: of the 95 % prediction intervals over the effect
     in one further setting; words: how many tables said each of them of a claim;
+    found and found_one_at_a_time (one of eight factors alone): the share of tables in which its effect is found, and
+    that of as many runs that change one factor at a time;
     runs, shared, spread, luck (runs of another framework alone): {arm: its runs}, how many seeds all arms share,
     {arm: its noise, as a multiple of the others'}, and what the arms of one seed share, in standard deviations of one
     arm.
@@ -57,6 +59,7 @@ from paribus.runs.record import Record, TaskRun
 from paribus.sweeps.search.space import dimension
 from paribus.sweeps.sweep import SCRATCH, UNMATCHED
 from paribus.sweeps.universe import TWIN, Universe
+from paribus.verdict.factorial import PLACKETT_BURMAN, ZERO, Factorial, Side, make_factorial
 from paribus.verdict.metrics import Metric, declare, lower_is_better
 from paribus.verdict.power import power
 from paribus.verdict.resampling import bca
@@ -71,6 +74,7 @@ GAP = SD * math.sqrt(2.0)  # standard deviation of a paired difference of two su
 PLANTED = "planted effect"
 AGAIN = "identical arms, tables frozen again"
 READ = "identical arms, seeds added to a table that was read, until decided"
+SCREEN, BIASED = "effects: one of eight, 12 runs", "effects: an interaction, not folded"
 STRONG, RARE = "settings: strongly skewed effects", "settings: an effect in one setting of seven"
 NEARLY = 0.9  # of all settings: what `nearly everywhere` says at least
 FACTOR = "optimizer.lr"  # the factor that moves the effects of `settings="factor"`
@@ -100,6 +104,9 @@ class Plan:
             then take the place of seeds; empty for seeds.
         vary: {arm: the standard deviation of its effect over settings}, in standard deviations of a paired difference.
         noise: of the noisiest setting, as a multiple of the quietest.
+        factorial: the design whose combinations of levels the arms are; claims are then about its effects.
+        planted: {effect of the design: its true size}, in standard deviations of a paired difference, as are the
+            `effects` that they make of the arms.
     """
 
     name: str
@@ -126,6 +133,8 @@ class Plan:
     settings: str = ""
     vary: Mapping[str, float] = field(default_factory=dict)
     noise: float = 1.0
+    factorial: Factorial | None = None
+    planted: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def scale(self) -> str:
@@ -141,7 +150,13 @@ class Plan:
         return self.effects.get(arm, 0.0) * GAP + self.scratch * SD
 
     def truth(self, arm: str, versus: str) -> float:
+        if self.factorial is not None and versus == ZERO:
+            return self.planted.get(arm, 0.0) * GAP
         return (self.effects.get(arm, 0.0) - self.effects.get(versus, 0.0)) * GAP
+
+    def average(self, side: Side) -> float:
+        """The true mean of the arms on a side of an effect."""
+        return GAP * math.fsum(share * self.effects.get(arm, 0.0) for arm, share in side.weights.items())
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -152,7 +167,7 @@ class Plan:
         return Design(
             study="calibration",
             scale=self.scale,
-            baseline=BASE,
+            baseline=BASE if self.factorial is None else self.arms[0],
             columns=self.columns,
             arms={arm: [] for arm in self.arms},
             claims=tuple(claim.format(m=points) for claim in self.claims),
@@ -160,6 +175,7 @@ class Plan:
             looks=looks,
             matched=UNMATCHED if self.runs else "tokens",
             universe=universe,
+            factorial=self.factorial,
         )
 
 
@@ -204,7 +220,32 @@ def plans() -> list[Plan]:
              tails=tails, most=8, simulations=count) for tails, count in (("normal", 10_000), ("t3", 2000))
     ]  # fmt: skip
     again = [Plan(AGAIN, better, 5, generations=count, simulations=6000) for count in (2, 3)]
-    return [*found, *_corners(), *_foreign(), *_universes(), *again]
+    return [*found, *_corners(), *_foreign(), *_universes(), *again, *_effects()]
+
+
+def plan_effects(
+    name: str, factorial: Factorial, seeds: int, claims: Sequence[str], planted: Mapping[str, float]
+) -> Plan:
+    """A plan whose arms are the combinations of a design, and whose true means are the sums of planted effects."""
+    signs = {effect: dict(zip(factorial.arms, factorial.columns[effect], strict=True)) for effect in planted}
+    means = {arm: sum(size * signs[effect][arm] / 2 for effect, size in planted.items()) for arm in factorial.arms}
+    arms, stated = tuple(factorial.arms), tuple(f"{effect} > {ZERO}" for effect in claims)
+    return Plan(name, stated, seeds, arms=arms, effects=means, factorial=factorial, planted=planted)
+
+
+def _effects() -> list[Plan]:
+    """Designs of several factors: one effect, an interaction that biases a design or does not, and no effect."""
+    cube = make_factorial("full", {name: (f"{name}0", f"{name}1") for name in "abc"})
+    eight = {name: (f"{name}0", f"{name}1") for name in "abcdefgh"}
+    screen, folded = make_factorial(PLACKETT_BURMAN, eight), make_factorial(PLACKETT_BURMAN, eight, folded=True)
+    interaction = {"a x b": 1.0}
+    return [
+        plan_effects(SCREEN, screen, 6, screen.mains, {"a": 1.0}),
+        plan_effects("effects: an interaction, folded", folded, 5, folded.mains, interaction),
+        plan_effects(BIASED, screen, 5, screen.mains, interaction),
+        plan_effects("effects: identical arms, 12 runs", screen, 5, screen.mains, {}),
+        plan_effects("effects: identical arms, 2 x 2 x 2", cube, 5, tuple(cube.columns), {}),
+    ]
 
 
 def _universes() -> list[Plan]:
@@ -465,7 +506,11 @@ def _is_blind(plan: Plan, contrast: ContrastRow) -> bool:
     """Whether a contrast is decided on a column that could not have shown the difference."""
     if plan.runs:
         return False
-    first, second = (plan.gain(arm) for arm in (contrast.arm, contrast.versus))
+    if contrast.sides is None:
+        first, second = (plan.gain(arm) for arm in (contrast.arm, contrast.versus))
+    else:
+        assert plan.factorial is not None
+        first, second = (plan.average(side) + plan.scratch * SD for side in plan.factorial.find_sides(contrast.arm))
     word, relation, near = contrast.verdict, contrast.relation, 1e-9
     if word == CONTRADICTED or (word, relation) == (REPRODUCED, ">"):
         return max(first, second) <= near
@@ -526,7 +571,7 @@ def measure(plan: Plan, simulations: int, random: Any) -> dict[str, Any]:
     """One entry of the file."""
     if plan.settings:
         return measure_settings(plan, simulations, random)
-    wrong = covered = intervals = decided = seeds = 0
+    wrong = covered = intervals = decided = seeds = found = 0
     bootstrap, lent = [0, 0], [0, 0]
     for at in range(simulations):
         tables, n = rule_sweep(plan, random)
@@ -536,6 +581,7 @@ def measure(plan: Plan, simulations: int, random: Any) -> dict[str, Any]:
         covered += sum(_covers(plan, c, _find_ends(table, c)) for c in contrasts)
         intervals += len(contrasts)
         decided += sum(find_word(contrast.verdict).decides for contrast in contrasts)
+        found += any(contrast.arm == "a" and contrast.verdict == REPRODUCED for contrast in contrasts)
         seeds += n
         if at < BOOTSTRAPPED and not plan.runs and plan.tasks == 1 and plan.most is None and plan.by_hand is None:
             hits = [_covers(plan, c, bca(_values(table, c), resamples=1000)) for c in contrasts[:1]]
@@ -556,6 +602,9 @@ def measure(plan: Plan, simulations: int, random: Any) -> dict[str, Any]:
         formula = power([Route(plan.effects["a"])], 1.0 / math.sqrt(plan.seeds), plan.seeds - 1)
         entry |= {"effect": plan.effects["a"], "decided": decided, "power": round(decided / intervals, 4)}
         entry["formula"] = round(formula, 4)
+    if plan.name == SCREEN:
+        entry |= {"effect": plan.planted["a"], "found": round(found / simulations, 4)}
+        entry["found_one_at_a_time"] = round(measure_one_at_a_time(plan, simulations, random), 4)
     if plan.runs:
         entry |= {"runs": dict(plan.runs), "shared": plan.shared, "spread": dict(plan.spread), "luck": plan.luck}
     if plan.generations > 1:
@@ -563,6 +612,17 @@ def measure(plan: Plan, simulations: int, random: Any) -> dict[str, Any]:
     if plan.most is not None or plan.by_hand is not None:
         entry["mean_seeds"] = round(seeds / simulations, 2)
     return entry
+
+
+def measure_one_at_a_time(plan: Plan, simulations: int, random: Any) -> float:
+    """How often the planted effect of `a` is found if as many runs change one factor at a time."""
+    assert plan.factorial is not None
+    arms = (BASE, *plan.factorial.levels)
+    seeds = len(plan.arms) * plan.seeds // len(arms)
+    claims = tuple(f"{arm} > {BASE}" for arm in arms[1:])
+    alone = Plan(plan.name, claims, seeds, arms=arms, effects=plan.planted)
+    tables = (rule_sweep(alone, random)[0][-1] for _ in range(simulations))
+    return sum(table.claims[0].verdict == REPRODUCED for table in tables) / simulations
 
 
 def _find_ends(table: Verdicts, contrast: ContrastRow) -> tuple[float, float] | None:
@@ -598,7 +658,7 @@ def _covers(plan: Plan, contrast: ContrastRow, ends: Sequence[float] | None) -> 
 
 def _values(table: Verdicts, contrast: ContrastRow) -> list[float]:
     """A contrast's differences, seed by seed."""
-    first, second = (table.evidence.values(arm, contrast.column) for arm in (contrast.arm, contrast.versus))
+    first, second = table.evidence.pair(contrast.arm, contrast.versus, contrast.column)
     return [first[seed] - second[seed] for seed in first if seed in second]
 
 
@@ -629,6 +689,9 @@ def main() -> int:
         rate = 100.0 * entry["false_verdicts"] / entry["tables"]
         rates = f"{rate:.2f} % false tables, coverage {100.0 * entry['coverage']:.2f} %"
         more = f", power {entry['power']} (formula {entry['formula']})" if "power" in entry else ""
+        if "found" in entry:
+            alone = entry["found_one_at_a_time"]
+            more = f", an effect of {entry['effect']:g} found in {entry['found']} (one factor at a time: {alone})"
         say(f"{entry['design']}: n={entry['seeds']}, tasks={entry['tasks']}, {entry['tails']}: {rates}{more}")
     write_json(given.out, entries)
     say(f"{len(entries)} designs in {time.perf_counter() - start:.0f} s, written to {given.out}")

@@ -8,7 +8,7 @@ import pytest
 
 from paribus.sweeps.sweep import Sweep
 from paribus.sweeps.sweep_file import load, names
-from paribus.verdict.claims import OWNERS, TWINS, Claim, Pair, parse
+from paribus.verdict.claims import OWNERS, TWINS, Claim, Pair
 from paribus.verdict.metrics import POINT, find_incomparable, in_points
 from paribus.verdict.published import PublishedRow, PublishedTable, table
 
@@ -35,7 +35,7 @@ def claims(sweep: Sweep) -> Iterator[tuple[Claim, Pair, str]]:
     """Every pair of every claim on every column."""
     carrying = tuple(column for column in sweep.columns if find_incomparable(column, sweep.varies) is None)
     for text in sweep.claims:
-        claim = parse(text, tuple(sweep.arms), sweep.columns, carrying)
+        claim = sweep.parse_claim(text)
         for column in carrying if claim.columns is None else claim.columns:
             yield from ((claim, pair, column) for pair in claim.pairs)
 

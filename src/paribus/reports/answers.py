@@ -40,7 +40,7 @@ def next_step(table: Table, request: Request) -> str | None:
         return None
     request = request._replace(overrides=tuple(map(mask_text, manifest.overrides)) if manifest else ())
     records = [one for one in find_records(request.study_name, request.scale, request.roots).records if one.done]
-    asked = {arm for claim in waiting for row in claim.contrasts for arm in (row.arm, row.versus)}
+    asked = {arm for claim in waiting for row in claim.contrasts for arm in row.arms}
     # stuck: arms of which a run neither left its plateau nor memorized its text
     losses = {arm.name: arm.own for arm in table.arms if arm.name in asked and arm.own is not None}
     stuck = [name for name, loss in losses.items() if loss.left + loss.memorized < loss.n]

@@ -114,7 +114,7 @@ def build_ladders(tables: Sequence[Table]) -> list[Ladder]:
                 key = (claim.text, row.column, row.arm, row.relation, row.versus)
                 first.setdefault(key, row)
                 if row.difference is not None:
-                    spent = [table.budget.arms.get(arm, {}).get("flops") for arm in (row.arm, row.versus)]
+                    spent = [table.budget.arms.get(arm, {}).get("flops") for arm in row.arms]
                     known = [flops for flops in spent if flops is not None]
                     average = rounded(math.fsum(known) / len(known)) if known else None
                     rung = Rung(

@@ -183,9 +183,12 @@ def _read_settings(commit: str, sweep: Path, recipe: Path, scale: str) -> dict[s
     arms = {arm: _flatten([text, (own.get("arms") or {}).get(arm)]) for arm, text in (whole.get("arms") or {}).items()}
     claims = [one.get("claim") if isinstance(one, dict) else one for one in whole.get("claims") or ()]
     parts = {
-        key: own.get(key, whole.get(key)) for key in ("baseline", "matched", "seeds", "universe", "tune", "columns")
+        key: own.get(key, whole.get(key))
+        for key in ("baseline", "matched", "seeds", "universe", "tune", "columns", "design", "folded", "generators")
     }
-    return settings | {f"arm {arm}": texts for arm, texts in arms.items()} | parts | {"claims": claims}
+    refined = own.get("factors") or {}
+    factors = {f"factor {name}": [levels, refined.get(name)] for name, levels in (whole.get("factors") or {}).items()}
+    return settings | {f"arm {arm}": texts for arm, texts in arms.items()} | factors | parts | {"claims": claims}
 
 
 def _only_rules(settings: Mapping[str, Any]) -> dict[str, Any]:

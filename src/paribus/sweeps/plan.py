@@ -27,7 +27,10 @@ from paribus.sweeps.sweep import SCRATCH, TRIAL
 from paribus.sweeps.tune_arms import check_tuning
 from paribus.training.outlook import Outlook, foresee
 from paribus.verdict.claims import Sentence
+from paribus.verdict.factorial import plan_power
 from paribus.verdict.metrics import is_task
+from paribus.verdict.power import POWER
+from paribus.verdict.statistics import ALPHA
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -49,6 +52,7 @@ def report(request: Request) -> str:
     prices = price(expanded, slots)
     lines = [write_costs(request, prices.of(), len(slots), prices.loading), *price_claims(prices, len(slots))]
     lines += absent_lines(expanded.absent)
+    lines += describe_power(request)
     if (forecast := forecast_plateau(expanded, prices.budgets)) is not None:
         outlook, costs = forecast.worst, prices.of()
         seconds = [prices.measured[cost.arm.removesuffix(TRIALS)]["pretrain_seconds"] for cost in costs]
@@ -107,6 +111,22 @@ class Prices(NamedTuple):
             if arms is None or arm in arms
             for cost in _cost(self.expanded, arm, self.budgets[arm], measured, known)
         ]
+
+
+def describe_power(request: Request) -> list[str]:
+    """What the effects of a design of several factors must be to be seen; nothing for other sweeps."""
+    sweep, design = request.sweep, request.sweep.factorial
+    seeds = len(sweep.seeds_at(request.scale) if request.seeds is None else request.seeds)
+    if design is None or (power := plan_power(design, seeds, len(sweep.claims), ALPHA)) is None:
+        return []
+    one = "too few seeds" if power.one_at_a_time is None else f"{power.one_at_a_time:.2g}"
+    shared = f", with {len(sweep.claims)} claims" if len(sweep.claims) > 1 else ""
+    return [
+        f"{design.describe()}, {power.runs} runs: a main effect of {power.together:.2g} standard deviations is seen "
+        f"with a chance of {POWER:.0%}{shared}; one factor at a time with as many runs: {one}. The unit is the "
+        "standard deviation over seeds of the difference of two arms.",
+        *design.describe_aliases(),
+    ]
 
 
 def price(

@@ -14,8 +14,9 @@ from paribus.core.errors import UserError
 from paribus.core.recipes import name_recipe, table_seeds
 from paribus.sweeps.tuning import Tune
 from paribus.sweeps.universe import REPLICATE, TWIN, Setting, Universe, setting_overrides
-from paribus.verdict.claims import QUALITY, Sentence
+from paribus.verdict.claims import QUALITY, Claim, Sentence
 from paribus.verdict.claims import parse as parse_claim
+from paribus.verdict.factorial import BY, ZERO, Factorial
 from paribus.verdict.metrics import MEAN, find_carrying, is_task
 
 SCRATCH = "from_scratch"  # the anchor arm: the baseline's model, fine-tuned without pre-training
@@ -63,7 +64,8 @@ class Sweep:
     that a search found}; a file itself has none. `sentences`: {claim: what it says in plain words, and whose it is}.
     `references`: {arm: the arm that is its model from scratch}, for arms that do not share the anchor's labels.
     `recipes`: {scale: the earlier version of its recipe that the sweep keeps}. `universes`: {scale: the settings that
-    take the place of seeds}, with "" for scales that do not refine them; empty if the sweep has none.
+    take the place of seeds}, with "" for scales that do not refine them; empty if the sweep has none. `factorial`: the
+    design whose combinations of levels the arms are, or None.
     """
 
     path: Path
@@ -87,6 +89,7 @@ class Sweep:
     references: Mapping[str, str] = field(default_factory=dict)
     recipes: Mapping[str, str] = field(default_factory=dict)
     universes: Mapping[str, Universe] = field(default_factory=dict)
+    factorial: Factorial | None = None
 
     def at(self, scale: str) -> Sweep:
         """The sweep with the claims that it makes at a scale."""
@@ -122,6 +125,17 @@ class Sweep:
         """The arms that claims may be about: all but the twin of the baseline."""
         return tuple(arm for arm in self.arms if not (self.universes and arm == TWIN))
 
+    def parse_claim(self, text: str) -> Claim:
+        """Read a claim about these arms, effects and columns. Raises UserError for one that cannot be read, and for one
+        about an effect that the design cannot tell from others.
+        """
+        effects = () if self.factorial is None else tuple(self.factorial.columns)
+        claim = parse_claim(text, self.compared, self.columns, find_carrying(self.columns, self.varies), effects)
+        for name in {name for pair in claim.pairs for name in (pair.arm, pair.versus) if BY in name}:
+            assert self.factorial is not None
+            self.factorial.require_clear(name)
+        return claim
+
     def hash(self, scale: str) -> str:
         """The hash of what the file fixes before the first run at a scale.
 
@@ -140,8 +154,9 @@ class Sweep:
 
     def find_needed(self, claim: str) -> frozenset[str]:
         """The arms that a claim needs: those that it compares, and their models from scratch."""
-        read = parse_claim(claim, self.compared, self.columns, find_carrying(self.columns, self.varies))
-        compared = {arm for pair in read.pairs for arm in (pair.arm, pair.versus)}
+        compared = {arm for pair in self.parse_claim(claim).pairs for arm in (pair.arm, pair.versus)}
+        if self.factorial is not None and ZERO in compared:
+            compared = set(self.factorial.arms) | (compared & set(self.arms))
         if self.universes:  # whose settings count by the baseline
             compared.add(self.baseline)
         return frozenset({SCRATCH, *compared, *(self.references[arm] for arm in compared & self.references.keys())})
@@ -152,8 +167,7 @@ class Sweep:
         each of them.
         """
         carrying = find_carrying(self.columns, self.varies)
-        claims = (parse_claim(text, self.compared, self.columns, carrying) for text in self.claims)
-        about = {column for claim in claims for column in claim.columns or carrying}
+        about = {column for text in self.claims for column in self.parse_claim(text).columns or carrying}
         claimed = (name for name in self.columns if name in about or (MEAN in about and is_task(name)))
         return tuple(claimed) or self.columns
 

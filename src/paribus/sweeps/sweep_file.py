@@ -7,6 +7,8 @@ Two blocks below `arms` generate arms: leave one part out, or change one at a ti
       one_at_a_time: [masking.rate=0.4, optimizer.lr=1e-3]        # base, rate_0.4, lr_1e-3
 
 A mapping {name: override or overrides} names the parts: `leave_one_out: {nsp: objective=mlm_nsp}` gives without_nsp.
+
+Instead of `arms`, a file may have a `design` and its `factors` (`factorial_file.py`).
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from paribus.core.config_names import choices, is_group, load_mapping, load_stri
 from paribus.core.errors import UserError, located, nearest
 from paribus.core.recipes import family_of, unknown_recipe
 from paribus.sweeps.columns import check_columns
+from paribus.sweeps.factorial_file import FACTORIAL_KEYS, generate_arms, read_factorial
 from paribus.sweeps.search.space import dimension
 from paribus.sweeps.sweep import HYDRA_WORDS, MATCHED, SCRATCH, UNMATCHED, Refinement, Sweep
 from paribus.sweeps.tuning import SEEDS as TUNE_SEEDS
@@ -32,16 +35,15 @@ from paribus.sweeps.tuning import Tune
 from paribus.sweeps.universe import DIRECTIONS, REPLICATE, TWIN, Universe, find_key
 from paribus.verdict import published
 from paribus.verdict.claims import LOSS, OWNERS, QUALITY, SUBJECTS, Claim, Sentence
-from paribus.verdict.claims import parse as parse_claim
-from paribus.verdict.metrics import find_carrying, find_incomparable, is_score, lower_is_better
+from paribus.verdict.metrics import find_incomparable, is_score, lower_is_better
 from paribus.verdict.power import MOST_SEEDS
 
 _KEYS = (
     "study", "family", "recipes", "base", "varies", "matched", "arms", "baseline", "columns", "claims", "published",
-    "scales", "seeds", "tune", "universe", SCRATCH,
+    "scales", "seeds", "tune", "universe", SCRATCH, *FACTORIAL_KEYS,
 )  # fmt: skip
 _REQUIRED = ("study", "varies", "matched", "arms", "baseline", "columns")
-_SCALE_KEYS = ("overrides", "arms", "seeds", "claims", "revised", "tune", "universe")
+_SCALE_KEYS = ("overrides", "arms", "seeds", "claims", "revised", "tune", "universe", "factors")
 _UNIVERSE_KEYS = ("settings", "seed", "factors", "known")
 _TUNE_KEYS = ("trials", "space", "on", "seeds", "sampler")
 _BUDGETS = ("trainer.max_", "stages")  # keys that vary the budget
@@ -108,6 +110,11 @@ def load(name: str) -> Sweep:
         if isinstance(block, dict) and isinstance(tune := block.get("tune"), dict):
             block["tune"] = {"on" if key is True else key: value for key, value in tune.items()}
     _refuse_unknown(path, "", content, _KEYS)
+    written = content  # as the file has it, which its hash covers
+    with located(str(path)):
+        factorial = read_factorial(content)
+    if factorial is not None:
+        content = generate_arms(path, content, factorial)
     if missing := [key for key in _REQUIRED if content.get(key) in (None, [], {}, "")]:
         raise UserError(f"{path} has no '{missing[0]}'", f"a sweep needs {', '.join(_REQUIRED)}")
     varies, base = _strings(path, "varies", content["varies"]), _overrides(path, "base", content.get("base"))
@@ -139,14 +146,15 @@ def load(name: str) -> Sweep:
             for scale, block in _mapping(path, "scales", content.get("scales")).items()
         },
         seeds=_seeds(path, "seeds", content.get("seeds")),
-        content=content,
+        content=written,
         tunes=_read_tunes(path, content),
         sentences=sentences,
         references={arm: str(other) for arm, other in _mapping(path, SCRATCH, content.get(SCRATCH)).items()},
         recipes={scale: str(version) for scale, version in _mapping(path, "recipes", content.get("recipes")).items()},
         universes=universes,
+        factorial=factorial,
     )
-    _require_hashable(path, "", content)
+    _require_hashable(path, "", written)
     _check(sweep)
     return sweep
 
@@ -403,11 +411,10 @@ def _check(sweep: Sweep) -> None:
         raise UserError(f"{sweep.path}: 'columns' names {twice[0]} twice", "name it once")
     ours = [column for column in sweep.columns if column not in (sweep.published.get("metrics") or ())]
     check_columns(sweep.path, ours, sweep.all_overrides)  # a paper may have tasks that are not here
-    carrying = find_carrying(sweep.columns, sweep.varies)
     with located(str(sweep.path)):
         for stated in (sweep, *(sweep.at(scale) for scale in sweep.scales)):
             for text in stated.claims:
-                _check_losses(stated, parse_claim(text, sweep.compared, sweep.columns, carrying))
+                _check_losses(stated, sweep.parse_claim(text))
     _check_published(sweep)
 
 

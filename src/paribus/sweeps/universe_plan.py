@@ -8,7 +8,7 @@ from typing import Any
 from paribus.core.console import duration, say
 from paribus.sweeps.expand import Expanded, find_arm, plan_budgets
 from paribus.sweeps.launchers.local import machine_slots
-from paribus.sweeps.plan import forecast_plateau, measure_arms
+from paribus.sweeps.plan import describe_power, forecast_plateau, measure_arms
 from paribus.sweeps.status import absent_lines, align
 
 Times = Mapping[str, Mapping[str, Any]]  # {cell: what was measured}
@@ -53,6 +53,7 @@ def report_universe(expanded: Expanded) -> str:
             f"about {duration(loading + total / len(slots))} on this machine, {beside}",
             *absent_lines(expanded.absent),
             *foresee_settings(expanded, budgets),
+            *describe_power(request),
         ]
     )
 

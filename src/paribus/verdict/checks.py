@@ -108,21 +108,36 @@ class ArmEvidence:
     texts: int = 0
 
 
-Arms = tuple[ArmEvidence, ArmEvidence]
+Arms = tuple[ArmEvidence, ...]
 
 
-def run_checks(column: str, arms: Arms, *, controlled: bool, tuned: bool) -> tuple[Check, ...]:
+def pool_arms(name: str, arms: Sequence[ArmEvidence], gain: MeanDifference | None) -> ArmEvidence:
+    """One side of an effect: its arms' mean exit with each seed, and their gain together."""
+    exits: dict[int, Exit] = {}
+    for seed in sorted(set.intersection(*(set(arm.exits) for arm in arms))):
+        each = [arm.exits[seed] for arm in arms]
+        shares = [one.share for one in each if one.share is not None]
+        share = math.fsum(shares) / len(shares) if len(shares) == len(each) else None
+        exits[seed] = Exit(share, any(one.bound for one in each), any(one.memorized for one in each))
+    return ArmEvidence(name, exits=exits, scratch=all(arm.scratch for arm in arms), gain=gain)
+
+
+def run_checks(
+    column: str, arms: Arms, *, controlled: bool, tuned: bool, sides: tuple[ArmEvidence, ArmEvidence] | None = None
+) -> tuple[Check, ...]:
     """All six, in the order of `CHECKS`.
 
     Args:
         column: on which the arms are compared; what a run costs does not depend on what it learned.
+        sides: of an effect, whose `arms` are all behind it: what is compared.
         controlled: whether the column asks what the arms gain over the model from scratch.
         tuned: whether a search chose values for the arms.
     """
+    compared = sides or arms
     learned = [
         check_left_early(arms),
-        check_exits_alike(arms),
-        check_above_scratch(column, arms) if controlled else _skip("above_scratch", "the column is no task"),
+        check_exits_alike(compared),
+        check_above_scratch(column, compared) if controlled else _skip("above_scratch", "the column is no task"),
         check_collapse(arms),
     ]
     if find_metric(column).cost:

@@ -7,6 +7,8 @@
               | ARM " ~ " ARM            the same within the margin (equivalence)
               | "monotone(" ARM, ARM, ... ")"   each >= the one before, and the last > the first
               | "best is " ARM [" of (" ARM, ARM, ... ")"]   > every other arm (of those named)
+              | EFFECT " > 0", and the like     of a design of several factors (`factorial.py`): `extractor > 0` if the
+                                                second level is better, `extractor x fusion ~ 0` for an interaction
     columns   = "all" | COLUMN {", " COLUMN}
     unit      = "points" (1/100 of an accuracy-like metric) | "nats" (of a loss or forgetting) | none (the metric's own)
 
@@ -40,6 +42,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, cast
 
 from paribus.core.errors import UserError, suggest
+from paribus.verdict.factorial import ZERO
 from paribus.verdict.metrics import POINT, find_metric, in_points, metric
 from paribus.verdict.rules import Relation
 from paribus.verdict.statistics import ALPHA, is_number
@@ -74,7 +77,7 @@ class Sentence(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """`arm relation versus`, such as dynamic >= static."""
+    """`arm relation versus`, such as dynamic >= static; or an effect and ZERO, in either order."""
 
     arm: str
     relation: Relation
@@ -129,8 +132,14 @@ class Claim:
         return fitting[-1].size * (POINT if fitting[-1].unit == "points" else 1.0)
 
 
-def parse(text: str, arms: Sequence[str], columns: Sequence[str], carrying: Sequence[str] | None = None) -> Claim:
-    """Read a claim about these arms and columns, of which `carrying` (by default all) are what `all` means.
+def parse(
+    text: str,
+    arms: Sequence[str],
+    columns: Sequence[str],
+    carrying: Sequence[str] | None = None,
+    effects: Sequence[str] = (),
+) -> Claim:
+    """Read a claim about these arms, effects and columns, of which `carrying` (by default all) are what `all` means.
 
     Raises UserError naming what is unknown or missing.
     """
@@ -151,7 +160,13 @@ def parse(text: str, arms: Sequence[str], columns: Sequence[str], carrying: Sequ
         pairs = tuple(pair._replace(relation="> by") for pair in pairs)
     if not pairs:
         raise UserError(f"claim '{text}' compares an arm with itself", "name two arms")
-    for arm in dict.fromkeys(name for pair in pairs for name in (pair.arm, pair.versus)):
+    of_effect = [pair for pair in pairs if effects and ZERO in (pair.arm, pair.versus)]
+    for pair in of_effect:
+        if (effect := pair.versus if pair.arm == ZERO else pair.arm) not in effects:
+            raise UserError(f"claim '{text}' names the unknown effect '{effect}'", suggest(effect, effects))
+    for arm in dict.fromkeys(name for pair in pairs if pair not in of_effect for name in (pair.arm, pair.versus)):
+        if arm in effects:
+            raise UserError(f"claim '{text}' compares the effect '{arm}' with an arm", f"write {arm} > {ZERO}")
         if arm not in arms:
             raise UserError(f"claim '{text}' names the unknown arm '{arm}'", suggest(arm, arms))
     margins = tuple(_margin(tail, text, columns, "by" if by else "margin") for tail in tails)

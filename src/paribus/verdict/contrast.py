@@ -39,6 +39,8 @@ class Contrast:
     itself the model from scratch of other arms. `diverged`: the runs of both arms that have no number because they
     diverged. The interval leaves them out, but a diverged run is worse than every other one: no verdict may put its arm
     above the other or beside it. `level`: the error rate that the claim asks for, if it is stricter than the table's.
+    `sides`: of an effect that is compared with zero, what the two groups of arms are called of which it is the
+    difference; gains and diverged runs are theirs.
     """
 
     column: str
@@ -50,6 +52,12 @@ class Contrast:
     gains: tuple[MeanDifference | None, MeanDifference | None] | None = None
     diverged: tuple[Share, Share] = (Share(0, 0), Share(0, 0))
     level: float = ALPHA
+    sides: tuple[str, str] | None = None
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """Of what is compared, for a reader."""
+        return self.sides or (self.pair.arm, self.pair.versus)
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -70,7 +78,7 @@ class Contrast:
     def fewer(self) -> str:
         """The arm with fewer runs."""
         first, second = self.difference.counts
-        return self.pair.arm if first < second else self.pair.versus
+        return self.names[0 if first < second else 1]
 
     @property
     def routes(self) -> tuple[Route, ...]:
@@ -114,11 +122,11 @@ class Contrast:
         """What the contrast lacks over the model from scratch, for a verdict that its interval would give."""
         if not self.controlled:
             return ONE_SCRATCH if self._share_seeds(1) else NO_SCRATCH
-        better, relation = self.pair.arm if self.benefit > 0.0 else self.pair.versus, self.pair.relation
+        better, relation = self.names[0 if self.benefit > 0.0 else 1], self.pair.relation
         is_apart = relation in (">", "> by") if word == REPRODUCED else word == CONTRADICTED and relation != "> by"
         if is_apart:
             return f"not sensitive: {better} is not clearly above the model from scratch"
-        gainer = self.pair.versus if relation == ">=" else "no arm"
+        gainer = self.names[1] if relation == ">=" else "no arm"
         verb = "is" if gainer == "no arm" else "is not"
         return f"not sensitive: {gainer} {verb} clearly above the model from scratch by more than the margin"
 
@@ -132,7 +140,7 @@ class Contrast:
 
     def explain_all_diverged(self) -> str:
         """Which arms have no number because all their runs diverged, or nothing."""
-        arms = zip((self.pair.arm, self.pair.versus), self.diverged, strict=True)
+        arms = zip(self.names, self.diverged, strict=True)
         return "; ".join(f"all {runs.part} runs of {arm} diverged" for arm, runs in arms if 0 < runs.part == runs.whole)
 
     def mention_diverged(self) -> str:
@@ -140,7 +148,7 @@ class Contrast:
         return "; ".join(f"not counting {runs}, which diverged" for runs in self._list_diverged({0, 1}))
 
     def _list_diverged(self, sides: set[int]) -> list[str]:
-        arms = zip((self.pair.arm, self.pair.versus), self.diverged, strict=True)
+        arms = zip(self.names, self.diverged, strict=True)
         return [
             f"{runs.part} of {runs.whole} runs of {arm}"
             for side, (arm, runs) in enumerate(arms)

@@ -68,14 +68,14 @@ def render_claim_page(line: ClaimLine, entries: Sequence[Entry]) -> bytes:
 def _describe_scale(entry: Entry, claim: ClaimRow) -> dict[str, Any]:
     """A claim at one scale, with its contrasts in prose and the runs behind them."""
     table = entry.table
-    arms = dict.fromkeys(arm for row in claim.contrasts for arm in (row.arm, row.versus))
+    arms = dict.fromkeys(arm for row in claim.contrasts for arm in row.arms)
     changes = {arm: "; ".join(describe_changes(table.audit.differences.get(arm, {}))) for arm in arms}
     contrasts = []
     for row in claim.contrasts:
         if row.difference is not None:
             size, unit = f"{row.margin * table.about[row.column].factor:g}", name_unit(row.column)
             margin = f"{size} {unit.removesuffix('s') if size == '1' else unit}".rstrip() if row.margin else ""
-            runs = _pair_runs(table, row)
+            runs = pair_runs(table, row)
             contrasts.append(
                 {
                     "row": row,
@@ -98,11 +98,19 @@ def _describe_scale(entry: Entry, claim: ClaimRow) -> dict[str, Any]:
     }
 
 
-def _pair_runs(table: Table, row: ContrastRow) -> list[dict[str, Any]]:
-    """Both arms' values with each seed that both have, and the effect, positive if the first arm is better."""
+def pair_runs(table: Table, row: ContrastRow) -> list[dict[str, Any]]:
+    """The values of both arms, or the means of both sides of an effect, with each seed that all have; and the effect,
+    positive if the first is better.
+    """
     arms = {arm.name: arm for arm in table.arms}
-    cells = [arms[name].metrics.get(row.column) if name in arms else None for name in (row.arm, row.versus)]
-    first, second = (dict(zip(cell.seeds, cell.values, strict=False)) if cell else {} for cell in cells)
+    groups = ((row.arm,), (row.versus,)) if row.sides is None else (row.sides[0].arms, row.sides[1].arms)
+    sides = []
+    for names in groups:
+        cells = [arms[name].metrics.get(row.column) if name in arms else None for name in names]
+        values = [dict(zip(cell.seeds, cell.values, strict=False)) if cell else {} for cell in cells]
+        shared = [seed for seed in values[0] if all(seed in of_arm for of_arm in values)]
+        sides.append({seed: sum(of_arm[seed] for of_arm in values) / len(values) for seed in shared})
+    first, second = sides
     turn = -1.0 if lower_is_better(row.column) else 1.0
     return [
         {
@@ -121,7 +129,7 @@ def draw_tokens(entry: Entry, claim: ClaimRow) -> list[Panel]:
     panels: list[Panel] = []
     if entry.table.universe is not None:  # the tokens of different settings have no mean
         return panels
-    for row in claim.contrasts:
+    for row in (row for row in claim.contrasts if row.sides is None):
         # the effect against tokens over the seeds that both arms have, in the unit that the column is read in
         factor = entry.table.about[row.column].factor
         turn = factor * (-1.0 if lower_is_better(row.column) else 1.0)
@@ -147,7 +155,7 @@ def draw_tokens(entry: Entry, claim: ClaimRow) -> list[Panel]:
 def suggest_points(entry: Entry, claim: ClaimRow) -> str:
     """The command that also measures the claim's tasks during pre-training; empty if they were, or there is none."""
     rows = [row for row in claim.contrasts if row.difference is not None and is_score(row.column)]
-    arms = {arm for row in rows for arm in (row.arm, row.versus)}
+    arms = {arm for row in rows for arm in row.arms}
     trained = [record for record in entry.records if record.arm in arms and record.budget.get("steps")]
     if entry.sweep is None or not trained or any(record.task_points for record in trained) or not entry.takes_points:
         return ""

@@ -196,7 +196,9 @@ def describe_effect(table: Table, row: ContrastRow) -> Effect:
     words = ("worse", "better") if find_word(row.verdict).decides else ("lower", "higher")
     better = not flip if words[0] == "worse" else flip == lower_is_better(row.column)
     comparison = "" if float(number) == 0.0 else words[better]
-    return Effect(row.arm, comparison, row.versus, size, row.column, row.n_text, row.reason, mark_checks(row.checks))
+    return Effect(
+        row.names[0], comparison, row.names[1], size, row.column, row.n_text, row.reason, mark_checks(row.checks)
+    )
 
 
 def describe_effects(table: Table, claim: ClaimRow) -> list[Effect]:

@@ -125,7 +125,7 @@ def _describe_measured(line: ClaimLine) -> dict[str, Any]:
     decide.
     """
     entry, claim = line.measured[-1]
-    arms = {arm for row in claim.contrasts for arm in (row.arm, row.versus)}
+    arms = {arm for row in claim.contrasts for arm in row.arms}
     cost = describe_cost(record for record in entry.records if record.arm in arms)
     weakest = find_weakest(claim)
     return {

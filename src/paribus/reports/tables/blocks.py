@@ -126,10 +126,11 @@ def make_blocks(table: Table) -> list[Block]:
 
 def make_comparisons(table: Table) -> list[Block]:
     """Differences from the baseline, all tasks together, what pre-training came to, and orders of the arms."""
-    from paribus.reports.tables.universe_blocks import make_universe  # which is made of the cells here
+    from paribus.reports.tables.factorial_blocks import make_factorial  # which are made of the cells here
+    from paribus.reports.tables.universe_blocks import make_universe
 
     parts = (_make_differences(table), _make_overall(table), _make_own_losses(table), _make_orders(table))
-    return [*make_universe(table), *(block for block in parts if block.lines)]
+    return [*make_factorial(table), *make_universe(table), *(block for block in parts if block.lines)]
 
 
 def find_footnotes(table: Table) -> dict[str, tuple[str, str]]:
@@ -456,7 +457,7 @@ def compare_costs(table: Table, claim: ClaimRow) -> list[str]:
     unequal = matched == UNMATCHED or table.scale == TRIAL
     equal = "" if unequal else f"at equal {'FLOPs' if matched == 'flops' else matched}, "
     comparisons = []
-    for arm, versus in dict.fromkeys((row.arm, row.versus) for row in claim.contrasts):
+    for arm, versus in dict.fromkeys((row.arm, row.versus) for row in claim.contrasts if row.sides is None):
         first, second = (table.budget.arms.get(name, {}) for name in (arm, versus))
         ratios = {unit: first[key] / second[key] for unit, key in _COSTS if first.get(key) and second.get(key)}
         unlike = [f"{ratio:.2f} times the {unit}" for unit, ratio in ratios.items() if abs(math.log(ratio)) > _ALIKE]

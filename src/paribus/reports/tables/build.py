@@ -12,6 +12,7 @@ from paribus.reports.tables.claims import Reasons, judge_claims
 from paribus.reports.tables.curves import average_curves, average_effects, collect_curves, find_column
 from paribus.reports.tables.design import Design, make_design
 from paribus.reports.tables.evidence import Evidence, average_budgets, gather
+from paribus.reports.tables.factorial import estimate_effects
 from paribus.reports.tables.facts import find_facts
 from paribus.reports.tables.notes import write_notes
 from paribus.reports.tables.schema import (
@@ -97,6 +98,7 @@ def build_table(design: Design, records: Sequence[Record]) -> Table:
         notes=write_notes(design, evidence, about, claims),
         sources=() if paper is None else (paper.source,),
         universe=universe,
+        factorial=estimate_effects(design, evidence, columns),
     )
 
 

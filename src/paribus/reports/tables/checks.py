@@ -12,7 +12,7 @@ from paribus.reports.tables.evidence import Evidence
 from paribus.reports.tables.schema import AfterExit
 from paribus.runs.record import Record
 from paribus.sweeps.sweep import SCRATCH
-from paribus.verdict.checks import FAILS, ArmEvidence, Check, Exit, run_checks
+from paribus.verdict.checks import FAILS, ArmEvidence, Check, Exit, pool_arms, run_checks
 from paribus.verdict.contrast import Contrast
 from paribus.verdict.controls import read_course
 from paribus.verdict.metrics import MEAN, find_incomparable, is_controlled, is_score, is_task
@@ -27,16 +27,23 @@ def check_contrast(design: Design, evidence: Evidence, contrast: Contrast) -> tu
         return ()
     column, seeds = contrast.column, find_seeds(design, evidence, contrast)
     gains = contrast.gains or (None, None)
-    arms = (
-        _gather_arm(design, evidence, column, contrast.pair.arm, seeds, gains[0]),
-        _gather_arm(design, evidence, column, contrast.pair.versus, seeds, gains[1]),
-    )
-    return run_checks(column, arms, controlled=is_controlled(column), tuned=bool(design.tuning.spec))
+    groups = [
+        [_gather_arm(design, evidence, column, arm, seeds, gain) for arm in side.weights]
+        for side, gain in zip(evidence.find_sides(contrast.pair.arm, contrast.pair.versus), gains, strict=True)
+    ]
+    arms = tuple(arm for of_side in groups for arm in of_side)
+    sides = None
+    if contrast.sides is not None:
+        first, second = (
+            pool_arms(name, of_side, gain) for name, of_side, gain in zip(contrast.sides, groups, gains, strict=True)
+        )
+        sides = first, second
+    return run_checks(column, arms, controlled=is_controlled(column), tuned=bool(design.tuning.spec), sides=sides)
 
 
 def find_seeds(design: Design, evidence: Evidence, contrast: Contrast) -> list[int]:
     """The seeds that the contrast rests on: those that both arms have, up to the look that decided it."""
-    arm, versus = (evidence.values(name, contrast.column) for name in (contrast.pair.arm, contrast.pair.versus))
+    arm, versus = evidence.pair(contrast.pair.arm, contrast.pair.versus, contrast.column)
     order = {seed: at for at, seed in enumerate(design.seeds)}
     shared = sorted(arm.keys() & versus.keys(), key=lambda seed: (order.get(seed, len(order)), seed))
     return shared[: contrast.difference.n]
@@ -122,11 +129,11 @@ def compare_after_exit(
     design: Design, evidence: Evidence, contrast: Contrast, checks: Sequence[Check]
 ) -> AfterExit | None:
     """How far below their trivial floors two arms are as many tokens after the exit of each run; None unless their
-    exits are too far apart (or one never left).
+    exits are too far apart (or one never left), and for an effect.
 
     So many tokens as every run still read after its exit, by the loss on each run's own noise.
     """
-    if not any(check.name == "exits_alike" and check.state == FAILS for check in checks):
+    if contrast.sides is not None or not any(c.name == "exits_alike" and c.state == FAILS for c in checks):
         return None
     first, second = evidence.own_losses(contrast.pair.arm), evidence.own_losses(contrast.pair.versus)
     seeds = [seed for seed in find_seeds(design, evidence, contrast) if seed in first and seed in second]

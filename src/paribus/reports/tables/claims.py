@@ -16,6 +16,7 @@ from paribus.reports.tables.schema import (
     ClaimRow,
     ContrastRow,
     Equivalence,
+    SideRow,
     Spread,
     describe_strength,
     qualify,
@@ -24,8 +25,9 @@ from paribus.runs.record import Record
 from paribus.sweeps.sweep import SCRATCH
 from paribus.verdict.checks import Contrasted, join_checks, rate
 from paribus.verdict.claims import Claim, Sentence
-from paribus.verdict.contrast import NO_SCRATCH, Contrast
+from paribus.verdict.contrast import NO_SCRATCH, Contrast, Share
 from paribus.verdict.controls import find_plateau, find_stuck, find_unjudged
+from paribus.verdict.factorial import ZERO, Side
 from paribus.verdict.metrics import (
     MEAN,
     POINT,
@@ -42,7 +44,15 @@ from paribus.verdict.resampling import ENOUGH, bca, stochastic_order, superiorit
 from paribus.verdict.rules import find_word
 from paribus.verdict.ruling import Outcome, Ruling, rule
 from paribus.verdict.sequential import FIRST, Looks
-from paribus.verdict.statistics import MeanDifference, find_components, mean_sd, rounded, subtract_nested, tost
+from paribus.verdict.statistics import (
+    MeanDifference,
+    find_components,
+    mean_sd,
+    pair_seeds,
+    rounded,
+    subtract_nested,
+    tost,
+)
 from paribus.verdict.universe import CLAIMS
 
 LINEAR = "bag_of_words"  # the anchor that a decided claim names if no arm reaches it
@@ -185,36 +195,48 @@ def _make_contrasts(
 ) -> list[Contrast]:
     """All pairs of a claim on its columns that were measured at this scale; over these seeds, or all of them."""
 
-    def find_gain(column: str, arm: str) -> MeanDifference | None:
-        if arm in design.references.values():
+    def find_gain(column: str, side: Side) -> MeanDifference | None:
+        if all(arm in design.references.values() for arm in side.weights):
             return None
-        return evidence.subtract(arm, design.references.get(arm, SCRATCH), column, seeds)
+        scratch: dict[str, float] = {}  # each arm's share goes to its own model from scratch
+        for arm, share in side.weights.items():
+            reference = design.references.get(arm, SCRATCH)
+            scratch[reference] = scratch.get(reference, 0.0) + share
+        gained, of_scratch = (evidence.average_side(weights, column) for weights in (side.weights, scratch))
+        return pair_seeds({seed: gained[seed] for seed in gained if seeds is None or seed in seeds}, of_scratch)
 
     contrasts = []
     columns = design.carrying if claim.columns is None else claim.columns
     for column, pair in product(filter(reasons.__contains__, columns), claim.pairs):
-        arm, versus = pair.arm, pair.versus
-        unjudged = [name for name in (arm, versus) if name in evidence.unjudged]
-        stuck = {name: [course.stuck for course in evidence.courses(name, seeds)] for name in (arm, versus)}
-        bar = find_bar(design, evidence, column, (arm, versus), seeds)
+        sides = evidence.find_sides(pair.arm, pair.versus)
+        arms = [arm for side in sides for arm in side.weights]
+        unjudged = [name for name in arms if name in evidence.unjudged]
+        stuck = {name: [course.stuck for course in evidence.courses(name, seeds)] for name in arms}
+        bar = find_bar(design, evidence, column, arms, seeds)
         by_runs = design.universe is None  # else the baseline alone is asked, and its settings are left out
         if by_runs and not find_metric(column).cost:
             bar = bar or find_unjudged(unjudged) or find_stuck(stuck)
-        absent = [f"{name}: {design.absent[name]}" for name in (arm, versus) if name in design.absent]
-        absent += [f"{name}: measured over other targets" for name in (arm, versus) if evidence.is_apart(name, column)]
+        absent = [f"{name}: {design.absent[name]}" for name in arms if name in design.absent]
+        absent += [f"{name}: measured over other targets" for name in arms if evidence.is_apart(name, column)]
         contrast = Contrast(
             column,
             pair,
             claim.margin(column),
-            evidence.subtract(arm, versus, column, seeds),
+            evidence.subtract(pair.arm, pair.versus, column, seeds),
             bar,
             absent="; ".join(absent),
-            gains=(find_gain(column, arm), find_gain(column, versus)) if is_controlled(column) else None,
-            diverged=(evidence.count_diverged(arm, column), evidence.count_diverged(versus, column)),
+            gains=(find_gain(column, sides[0]), find_gain(column, sides[1])) if is_controlled(column) else None,
+            diverged=(_count_diverged(evidence, sides[0], column), _count_diverged(evidence, sides[1], column)),
             level=claim.level,
+            sides=(sides[0].name, sides[1].name) if evidence.factorial is not None and ZERO in pair else None,
         )
         contrasts.append(contrast)
     return contrasts
+
+
+def _count_diverged(evidence: Evidence, side: Side, column: str) -> Share:
+    shares = [evidence.count_diverged(arm, column) for arm in side.weights]
+    return Share(sum(share.part for share in shares), sum(share.whole for share in shares))
 
 
 def _select(values: Mapping[int, float], seeds: Sequence[int] | None) -> Mapping[int, float]:
@@ -225,9 +247,12 @@ def _make_contrast_row(
     design: Design, evidence: Evidence, paper: PublishedTable | None, contrast: Contrast, ruling: Ruling
 ) -> ContrastRow:
     difference = contrast.difference
+    first, second = evidence.find_sides(contrast.pair.arm, contrast.pair.versus)
     test = tost(difference, contrast.margin) if contrast.margin > 0.0 else None
     interval = bca(difference.differences) if len(difference.differences) >= ENOUGH else None
-    runs = [list(evidence.values(arm, contrast.column).values()) for arm in (contrast.pair.arm, contrast.pair.versus)]
+    runs = [
+        list(of_side.values()) for of_side in evidence.pair(contrast.pair.arm, contrast.pair.versus, contrast.column)
+    ]
     turned = [[-value for value in values] if lower_is_better(contrast.column) else values for values in runs]
     checks = check_contrast(design, evidence, contrast)
     return ContrastRow(
@@ -261,6 +286,9 @@ def _make_contrast_row(
         checks=checks,
         strength=rate(ruling.verdict, checks),
         after_exit=compare_after_exit(design, evidence, contrast, checks),
+        sides=None
+        if contrast.sides is None
+        else (SideRow(first.name, tuple(first.weights)), SideRow(second.name, tuple(second.weights))),
     )
 
 
@@ -279,7 +307,7 @@ def _find_published_effect(design: Design, paper: PublishedTable | None, contras
 
 def _split_spread(evidence: Evidence, contrast: Contrast) -> Spread | None:
     """Where the spread of a task's differences comes from: pre-training or fine-tuning."""
-    if not is_task(contrast.column):
+    if not is_task(contrast.column) or contrast.sides is not None:
         return None
     first, second = (evidence.nested(arm, contrast.column) for arm in (contrast.pair.arm, contrast.pair.versus))
     components = find_components(subtract_nested(first, second))

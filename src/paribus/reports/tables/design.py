@@ -17,6 +17,7 @@ from paribus.sweeps.tune_arms import apply_tuning
 from paribus.sweeps.tuning import Tuning
 from paribus.sweeps.universe import TWIN, Setting, Universe
 from paribus.verdict.claims import LOSS, Claim, Sentence, parse
+from paribus.verdict.factorial import Factorial
 from paribus.verdict.metrics import find_carrying
 from paribus.verdict.published import PublishedTable
 from paribus.verdict.published import table as published_table
@@ -34,7 +35,8 @@ class Design:
     seeds at the last look. `revised`: what was changed after results had been seen, and why. `stage`: whether the runs
     explore, or confirm what was frozen before them, and `frozen`: what to know about that. `scale`: empty if the runs
     are of another framework. `sweep`: what names the runs after `paribus run`. `universe`: what the settings are drawn
-    from that take the place of seeds; `settings`: those that ran, as in the manifest.
+    from that take the place of seeds; `settings`: those that ran, as in the manifest. `factorial`: what the arms are
+    combinations of, or None.
     """
 
     study: str
@@ -62,6 +64,7 @@ class Design:
     sweep: str = ""
     universe: Universe | None = None
     settings: Mapping[str, Setting] = field(default_factory=dict)
+    factorial: Factorial | None = None
 
     @property
     def foreign(self) -> bool:
@@ -128,7 +131,8 @@ class Design:
 
     def parse_claims(self) -> list[Claim]:
         """The claims. Raises UserError for one that cannot be read."""
-        return [parse(text, self.compared, self.columns, self.carrying) for text in self.claims]
+        effects = () if self.factorial is None else tuple(self.factorial.columns)
+        return [parse(text, self.compared, self.columns, self.carrying, effects) for text in self.claims]
 
     def find_paper(self) -> PublishedTable | None:
         """The paper's table. Raises UserError for a mapping that names unknown arms, columns, rows or metrics."""
@@ -211,4 +215,5 @@ def make_design(
         frozen=tuple(frozen),
         sweep=name_runs(sweep, study),
         universe=sweep.universe_at(scale),
+        factorial=sweep.factorial,
     ).apply(manifest)

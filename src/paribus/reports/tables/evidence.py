@@ -18,6 +18,7 @@ from paribus.runs.record import Record
 from paribus.sweeps.sweep import SCRATCH, TRIAL, UNMATCHED
 from paribus.verdict.contrast import Share
 from paribus.verdict.controls import TOLERANCE, Course, find_unjudged, find_unmatched, read_course
+from paribus.verdict.factorial import ZERO, Factorial, Side, Weights
 from paribus.verdict.metrics import MEAN, find_metric, is_averaged
 from paribus.verdict.statistics import MeanDifference, is_number, mean_sd, pair_seeds, rounded, use_all_runs
 
@@ -37,7 +38,7 @@ class Evidence:
     pre-trained runs that did not measure the loss on their own noise. `unpaired`: whether runs count whose seed the
     other arm lacks. `apart`: {held-out loss: the arms that have it over other targets than the table}; neither this
     loss nor its accuracy and perplexity are values of theirs. `excluded`: {number of a universe's setting: why no run
-    there counts}; `runs` has none of these.
+    there counts}; `runs` has none of these. `factorial`: the design whose effects are compared with zero, or None.
     """
 
     runs: Mapping[str, Mapping[int, Record]]
@@ -47,6 +48,7 @@ class Evidence:
     unpaired: bool = False
     apart: Mapping[str, frozenset[str]] = field(default_factory=dict)
     excluded: Mapping[int, str] = field(default_factory=dict)
+    factorial: Factorial | None = None
     _read: dict[tuple[str, str], dict[int, float]] = field(default_factory=dict, repr=False, compare=False)
 
     def done(self, arm: str) -> dict[int, Record]:
@@ -76,13 +78,35 @@ class Evidence:
             self._read[arm, column] = {seed: float(value) for seed, value in values.items() if is_number(value)}
         return self._read[arm, column]
 
+    def find_sides(self, arm: str, versus: str) -> tuple[Side, Side]:
+        """The arms behind each of two names that a claim compares: two arms, or an effect and zero."""
+        if self.factorial is None or ZERO not in (arm, versus):
+            return Side(arm, {arm: 1.0}), Side(versus, {versus: 1.0})
+        if versus == ZERO:
+            return self.factorial.find_sides(arm)
+        first, second = self.factorial.find_sides(versus)
+        return second, first
+
+    def average_side(self, weights: Weights, column: str) -> dict[int, float]:
+        """{seed: weighted mean of the arms} of the seeds that all of them have."""
+        if len(weights) == 1:
+            return self.values(next(iter(weights)), column)
+        values = {arm: self.values(arm, column) for arm in weights}
+        seeds = sorted(set.intersection(*(set(of_arm) for of_arm in values.values())))
+        return {seed: math.fsum(share * values[arm][seed] for arm, share in weights.items()) for seed in seeds}
+
+    def pair(self, arm: str, versus: str, column: str) -> tuple[dict[int, float], dict[int, float]]:
+        """({seed: value}, {seed: value}) of both sides of a comparison."""
+        first, second = self.find_sides(arm, versus)
+        return self.average_side(first.weights, column), self.average_side(second.weights, column)
+
     def subtract(self, arm: str, versus: str, column: str, seeds: Collection[int] | None = None) -> MeanDifference:
-        """The difference of two arms on a column, over these seeds or all.
+        """The difference of two arms on a column, or an effect, over these seeds or all.
 
         Our own arms share their seeds, initial weights and noise, so a seed that one of them lacks is still to be run.
         Runs of another framework are all that there is.
         """
-        first, second = self.values(arm, column), self.values(versus, column)
+        first, second = self.pair(arm, versus, column)
         if self.unpaired:
             return use_all_runs(first, second)
         return pair_seeds({seed: first[seed] for seed in first if seeds is None or seed in seeds}, second)
@@ -186,9 +210,9 @@ def gather(design: Design, records: Sequence[Record]) -> Evidence:
     judged = () if design.foreign or design.scale == TRIAL else design.arms
     tasks = tuple(filter(is_averaged, design.columns))
     told = tuple(arm for arm in judged if arm in unjudged)
-    everything = Evidence(runs, (), tasks, told, unpaired=design.foreign)
+    everything = Evidence(runs, (), tasks, told, unpaired=design.foreign, factorial=design.factorial)
     apart = find_apart(design, everything)
-    evidence = Evidence(runs, (), tasks, told, unpaired=design.foreign, apart=apart, excluded=excluded)
+    evidence = replace(everything, apart=apart, excluded=excluded, _read={})
     if not evidence.done(design.baseline):
         notes.append(f"No run of the baseline {design.baseline} is finished: no differences from it.")
     mixed = find_mixed_precisions(run for seeds in evidence.runs.values() for run in seeds.values())

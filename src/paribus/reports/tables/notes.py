@@ -48,6 +48,7 @@ def write_notes(
         notes.append(f"Not run{at_scale(design.scale)}: {', '.join(absent)}.")
     if MEAN in about:
         notes.append(f"{MEAN} averages {', '.join(evidence.find_averaged())} for each seed.")
+    notes += design.factorial.describe_aliases() if design.factorial is not None else []
     notes += _note_seeds(design, evidence)
     notes += _note_stuck(design, evidence)
     notes += _note_contrasts([contrast for claim in claims for contrast in claim.contrasts], about)

@@ -11,6 +11,7 @@ from paribus.core.jsonable import EMPTY, OMITTED
 from paribus.verdict.checks import SOLID, Check, Strength, explain
 from paribus.verdict.claims import OURS, OWNERS
 from paribus.verdict.controls import TOLERANCE
+from paribus.verdict.factorial import ZERO
 from paribus.verdict.rules import NOT_RUN, UNDECIDED, Relation
 from paribus.verdict.statistics import PAIRED
 
@@ -229,6 +230,14 @@ class AfterExit:
 
 
 @dataclass(frozen=True)
+class SideRow:
+    """A group of arms of which an effect is compared with another one. `name`: of a main effect, the level."""
+
+    name: str
+    arms: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class ContrastRow:
     """One pair of a claim on one column: the evidence and its verdict.
 
@@ -236,7 +245,8 @@ class ContrastRow:
     how many seeds would decide; the second is None if no end is in sight. Of runs of another framework, `superiority`
     is the chance that a run of `arm` is better than one of `versus`, and `order` the bound of almost stochastic order.
     `checks`: the six of `verdict/checks.py`, none for runs of another framework; `strength`: of a decided verdict, what
-    they make of it; `after_exit`: beside a failed check of the arms' exits.
+    they make of it; `after_exit`: beside a failed check of the arms' exits. `sides`: of an effect, which is compared
+    with "0", the two groups of arms.
     """
 
     column: str
@@ -269,6 +279,7 @@ class ContrastRow:
     checks: tuple[Check, ...] = field(default=(), metadata=OMITTED)
     strength: Strength | None = field(default=None, metadata=OMITTED)
     after_exit: AfterExit | None = field(default=None, metadata=OMITTED)
+    sides: tuple[SideRow, SideRow] | None = field(default=None, metadata=OMITTED)
 
     @property
     def n_text(self) -> str:
@@ -277,8 +288,18 @@ class ContrastRow:
 
     @property
     def pair(self) -> str:
-        """Such as `dynamic - static`."""
-        return f"{self.arm} - {self.versus}"
+        """Such as `dynamic - static`, or the name of an effect."""
+        return self.arm if self.sides and self.versus == ZERO else f"{self.arm} - {self.versus}"
+
+    @property
+    def arms(self) -> tuple[str, ...]:
+        """All arms behind it."""
+        return (self.arm, self.versus) if self.sides is None else (*self.sides[0].arms, *self.sides[1].arms)
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """Of what is compared: two arms, or the two sides of an effect."""
+        return (self.arm, self.versus) if self.sides is None else (self.sides[0].name, self.sides[1].name)
 
     @property
     def barred(self) -> bool:
@@ -490,8 +511,8 @@ class SettingsRow:
 
     @property
     def pair(self) -> str:
-        """Such as `dynamic - static`."""
-        return f"{self.arm} - {self.versus}"
+        """Such as `dynamic - static`, or the name of an effect."""
+        return self.arm if self.versus == ZERO else f"{self.arm} - {self.versus}"
 
 
 @dataclass(frozen=True)
@@ -509,6 +530,52 @@ class UniverseTable:
     def excluded(self) -> list[SettingRow]:
         """The settings that do not count."""
         return [row for row in self.settings if row.excluded]
+
+
+@dataclass(frozen=True)
+class EffectRow:
+    """An effect of a design of several factors on a column: the mean of the arms on its first side less the mean of the
+    others, over n seeds or settings that all these arms have, with its 95% interval.
+
+    `aliases`: the interactions that the design cannot tell from it. `p`: of the paired t-test against zero; `p_holm`:
+    the same adjusted for all effects on the column. `detectable`: the smallest effect that n would have told from zero
+    with a chance of 80%.
+    """
+
+    column: str
+    effect: str
+    sides: tuple[str, str]
+    n: int
+    mean: float
+    sd: float | None
+    ci_low: float | None
+    ci_high: float | None
+    p: float | None
+    p_holm: float | None
+    detectable: float | None
+    aliases: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class FactorialTable:
+    """What a design of several factors estimates. `kind`, `folded`, `factors`, `generators`: as in the sweep file.
+
+    `arms`: {arm: {factor: its level}}; `equal_errors`: whether all effects on a column have the
+    same standard error, as those of two levels have.
+    """
+
+    kind: str
+    folded: bool
+    factors: Mapping[str, tuple[str, ...]]
+    generators: Mapping[str, tuple[str, ...]]
+    arms: Mapping[str, Mapping[str, str]]
+    said: str
+    equal_errors: bool
+    effects: tuple[EffectRow, ...]
+
+    def on(self, column: str) -> list[EffectRow]:
+        """The effects on a column."""
+        return [row for row in self.effects if row.column == column]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -545,6 +612,7 @@ class Table:
     curves: Mapping[str, Mapping[str, Band]] = field(default_factory=dict)
     facts: Mapping[str, str] = field(default_factory=dict, metadata=OMITTED)
     universe: UniverseTable | None = field(default=None, metadata=OMITTED)
+    factorial: FactorialTable | None = field(default=None, metadata=OMITTED)
 
     @property
     def label(self) -> str:

@@ -13,7 +13,7 @@ from paribus.sweeps.search.space import Dimension, Interval, Range
 from paribus.sweeps.universe import BETTER, TWIN, WORSE, Setting
 from paribus.verdict.metrics import lower_is_better
 from paribus.verdict.rules import CONTRADICTED, Relation
-from paribus.verdict.statistics import ALPHA, pair_seeds, rounded
+from paribus.verdict.statistics import ALPHA, rounded
 from paribus.verdict.universe import (
     EVERYWHERE,
     Fit,
@@ -63,7 +63,7 @@ def judge_settings(found: Verdicts) -> tuple[tuple[ClaimRow, ...], UniverseTable
 
 def list_effects(evidence: Evidence, column: str, arm: str, versus: str) -> dict[int, float]:
     """{number of a setting: arm minus versus} of the settings that both have."""
-    first, second = evidence.values(arm, column), evidence.values(versus, column)
+    first, second = evidence.pair(arm, versus, column)
     return {seed: first[seed] - second[seed] for seed in first if seed in second}
 
 
@@ -122,7 +122,7 @@ def _describe(
     evidence: Evidence, column: str, arm: str, versus: str, relation: Relation, margin: float
 ) -> SettingsRow | None:
     effects = list_effects(evidence, column, arm, versus)
-    difference = pair_seeds(evidence.values(arm, column), evidence.values(versus, column))
+    difference = evidence.subtract(arm, versus, column)
     if difference.mean is None:
         return None
     turned = [-effect if lower_is_better(column) else effect for effect in effects.values()]
