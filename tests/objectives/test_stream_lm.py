@@ -137,6 +137,11 @@ def test_cuts_outside_the_vocabulary_are_refused() -> None:
         (["objective.spans=[1,64]"], r"the longest of objective\.spans=2048 exceeds model\.positions=1024"),
         (["objective.slid_tokens=20000000", "objective.spans=[1]"], "windows would slide over 20,000,000 tokens"),
         (["model=bert_tiny", "model.attention=left", "objective.protocols=true"], "which it cannot have"),
+        (["objective.quarters=true", "input.length=3"], "segments of 3 tokens have no quarters: set input.length=4"),
+        (
+            ["objective.quarters=true", "input.length=9000", "model.positions=9000"],
+            "held-out tokens hold no segment of 9000",
+        ),
     ],
 )
 def test_what_cannot_be_read_is_refused_before_training(
