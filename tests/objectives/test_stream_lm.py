@@ -127,7 +127,7 @@ def test_cuts_outside_the_vocabulary_are_refused() -> None:
     [
         (["model.memory=100000"], "model.memory=100000 is longer than each of the 4 streams"),
         (["batch.size=20000"], r"too short for 20000 streams of two tokens: set batch\.size="),
-        (["input=windows"], "rows of this input are shuffled and do not go on from each other"),
+        (["input=windows"], "shuffled and do not go on from each other: set input=streams, or model"),
         (
             ["input=full_sentences", "model.memory=0"],
             "adds special tokens to its rows: set input=streams or input=windows",
