@@ -94,7 +94,7 @@ def test_it_is_asked_for_the_places_of_a_masked_model_and_shares_its_column_if_n
         ([*XLNET, "model=bert_tiny", "model.attention=left"], "set model=xlnet_tiny"),
         ([*XLNET, "masking.context=0.5"], "masking.context=0.5 is out of range"),
         ([*XLNET, "input=xlnet_pair", "input.length=33"], "odd, but input=xlnet_pair has two halves"),
-        ([*XLNET, "model.memory=8"], "set input=xlnet_pair or input=streams, or model.memory=0"),
+        ([*XLNET, "model.memory=8"], "set input=xlnet_pair, or model.memory=0"),
         ([*XLNET, "masking=none"], "masking=none leaves the objective nothing to predict"),
         ([*STREAMS, "batch.size=3"], "batch.size=3 is odd, but half of the rows are read backwards"),
         ([*STREAMS, "batch.by=tokens"], "set batch.by=sequences"),

@@ -127,7 +127,7 @@ def test_cuts_outside_the_vocabulary_are_refused() -> None:
     [
         (["model.memory=100000"], "model.memory=100000 is longer than each of the 4 streams"),
         (["batch.size=20000"], r"too short for 20000 streams of two tokens: set batch\.size="),
-        (["input=windows"], "rows of this input are shuffled and do not go on from each other"),
+        (["input=windows"], "shuffled and do not go on from each other: set input=streams, or model"),
         (
             ["input=full_sentences", "model.memory=0"],
             "adds special tokens to its rows: set input=streams or input=windows",
@@ -137,6 +137,11 @@ def test_cuts_outside_the_vocabulary_are_refused() -> None:
         (["objective.spans=[1,64]"], r"the longest of objective\.spans=2048 exceeds model\.positions=1024"),
         (["objective.slid_tokens=20000000", "objective.spans=[1]"], "windows would slide over 20,000,000 tokens"),
         (["model=bert_tiny", "model.attention=left", "objective.protocols=true"], "which it cannot have"),
+        (["objective.quarters=true", "input.length=3"], "segments of 3 tokens have no quarters: set input.length=4"),
+        (
+            ["objective.quarters=true", "input.length=9000", "model.positions=9000"],
+            "held-out tokens hold no segment of 9000",
+        ),
     ],
 )
 def test_what_cannot_be_read_is_refused_before_training(

@@ -218,10 +218,21 @@ class AttentionLengths(StreamEvaluation):
 
 class Fragmentation(StreamEvaluation):
     """The mean loss in the quarters of a segment, first to last, read as the model is trained: without memory, tokens
-    at the beginning of a segment are predicted from little.
+    at the beginning of a segment are predicted from little. The loss of a last, shorter segment does not count.
+
+    Raises UserError for segments without quarters, and for a text without a whole segment.
     """
 
     metrics = tuple(f"quarter{number}_loss" for number in (1, 2, 3, 4))
+
+    def __init__(self, examples: Examples, most: int | None, head: str, memory: int) -> None:
+        super().__init__(examples, most, head, memory)
+        if self.length < len(self.metrics):
+            cause = f"objective.quarters=true, but segments of {self.length} tokens have no quarters"
+            raise UserError(cause, f"set input.length={len(self.metrics)} or more, or objective.quarters=false")
+        if len(self.ids_T) <= self.length:
+            cause = f"objective.quarters=true, but {len(self.ids_T)} held-out tokens hold no segment of {self.length}"
+            raise UserError(cause, "give more text, lower input.length, or set objective.quarters=false")
 
     def answers(self, reading: Reading) -> Iterator[tuple[str, float]]:
         loss_N = reading.segments(self.ids_T, self.length, self.memory)

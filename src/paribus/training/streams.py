@@ -72,7 +72,8 @@ def check_examples(run: Run) -> None:
         raise UserError(cause, "set model=xlnet_tiny or another XLNet, or objective=mlm")
     if run.model.memory and run.input.shuffled and run.trainer.max_steps != 0:
         cause = f"model.memory={run.model.memory}, but rows of this input are shuffled and do not go on from each other"
-        raise UserError(cause, "set input=xlnet_pair or input=streams, or model.memory=0")
+        streams = "xlnet_pair" if objective.framed else "streams"
+        raise UserError(cause, f"set input={streams}, or model.memory=0")
     if objective.predicts_noise and not masking.rate:
         raise UserError("masking=none leaves the objective nothing to predict", "set masking=bernoulli or another")
     if masking.rate and not objective.predicts_noise:
