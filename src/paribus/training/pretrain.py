@@ -83,6 +83,8 @@ def pretrain(stage: Stage, tracked: Tracked | None = None) -> dict[str, Any]:
     append_line(stage.folder / CURVES, {"step": stage.steps, **last})
     if tracked is not None:
         tracked.log(last, stage.steps)
+    if stage.steps:
+        stage.objective.finish(stage.encoder)
     save(stage)
     part = describe_stage(stage, meter, metrics)
     if stage.in_distribution is not None:
@@ -166,13 +168,38 @@ def take_steps(stage: Stage, callbacks: list[Any], tracked: Tracked | None, grou
     share, even = (group.rank, group.size), stage.profile.sharded
     steps = PretrainingSteps(stage.plan, stage.steps, stage.profile.microbatch, share, even)
     profiler = build_profiler(stage.run.profile.profiler, stage.folder)
-    with patient(), enough_memory(stage.run), stage.objective.while_training(stage.encoder):
+    with (
+        patient(),
+        enough_memory(stage.run),
+        stage.objective.while_training(stage.encoder),
+        sparse_tables(stage),
+    ):
         trainer(stage.profile, stage.steps, callbacks, tracked, group, profiler).fit(
             learner_of(stage),
             StepData(steps, done, stage.profile.workers),
             ckpt_path=stage.folder / LAST if done else None,
             weights_only=True,
         )
+
+
+@contextmanager
+def sparse_tables(stage: Stage) -> Iterator[None]:
+    """A context in which the gradients of static word vectors are sparse: a step of a table then costs what the rows
+    cost that it reads. Only if the optimizer allows that and no norm of all gradients is asked for.
+    """
+    run, whole = stage.run, stage.profile.ranks > 1 or stage.run.trainer.noise_every is not None
+    if not run.model.shape.static or not run.optimizer.sparse or run.trainer.clip is not None or whole:
+        yield
+        return
+    parts = (*stage.encoder.modules(), *stage.objective.modules())
+    tables = [part for part in parts if isinstance(part, nn.Embedding)]
+    for table in tables:
+        table.sparse = True
+    try:
+        yield
+    finally:
+        for table in tables:
+            table.sparse = False
 
 
 def learner_of(stage: Stage) -> Pretraining:
