@@ -53,7 +53,6 @@ class VectorTable(Network):
         return vectors
 
     def vectors_VD(self) -> Tensor:
-        """[V, D]: the vector of each entry, detached."""
         with torch.no_grad():
             return self.look_up(torch.arange(self.vocabulary.size, device=self.table_VD.device))
 

@@ -41,13 +41,6 @@ if TYPE_CHECKING:
     from paribus.objectives.objective import Objective
 
 
-def check_static(network: Network, name: str) -> None:
-    """Raise UserError for a network whose states depend on the words beside them, which are what is predicted."""
-    if not network.spec.shape.static:
-        cause = f"objective={name} trains a table of word vectors, but the model reads words in their context"
-        raise UserError(cause, "set model=word_vectors or model=subword_vectors")
-
-
 @dataclass(frozen=True)
 class NearWords(ObjectiveSpec):
     """What objectives on words in windows share.
@@ -60,6 +53,7 @@ class NearWords(ObjectiveSpec):
     semantics: ClassVar[int] = 1
     predicts_noise: ClassVar[bool] = False
     framed: ClassVar[bool] = False
+    needs_static: ClassVar[bool] = True
 
     @property
     @abstractmethod
@@ -82,7 +76,6 @@ class NearWords(ObjectiveSpec):
     def compose(self, network: Network, vocabulary: Vocabulary) -> Objective:
         from paribus.objectives.objective import Objective
 
-        check_static(network, self.loss_name)
         self.check_words(vocabulary)
         return Objective({self.loss_name: self.head(network)})
 
@@ -233,7 +226,6 @@ class Glove(NearWords):
     def compose(self, network: Network, vocabulary: Vocabulary) -> Objective:
         from paribus.objectives.near_words import GloveObjective
 
-        check_static(network, self.loss_name)
         self.check_words(vocabulary)
         return GloveObjective({self.loss_name: self.head(network)})
 
@@ -259,6 +251,7 @@ class NeuralLM(ObjectiveSpec):
     predicts_noise: ClassVar[bool] = False
     predicts_text: ClassVar[bool] = True
     framed: ClassVar[bool] = False
+    needs_static: ClassVar[bool] = True
 
     @property
     def collator(self) -> StreamCollator:
@@ -276,7 +269,6 @@ class NeuralLM(ObjectiveSpec):
         from paribus.models.heads.word_vectors import NeuralLM as Head
         from paribus.objectives.objective import Objective
 
-        check_static(network, "nnlm")
         return Objective({"clm": Head(network, self.order - 1, self.hidden, self.direct)})
 
     def head_flops(self, statistics: Statistics, model: ModelSpec) -> float:

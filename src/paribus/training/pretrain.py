@@ -111,11 +111,18 @@ def read_stage(folder: Path, identity: Identity) -> dict[str, Any] | None:
 
 
 def take_weights(stage: Stage) -> None:
-    """Give a stage the final weights of the stage before, as `model=pretrained` would."""
+    """Give a stage the final weights of the stage before, as `model=pretrained` would; if that trained static word
+    vectors for another model, these alone.
+    """
     before = stage.run.before
     if stage.before is None or before is None:
         return
     folder, encoder = stage.before / MODEL, stage.encoder
+    if stage.run.starts_from_vectors:
+        trained = before.model.initial(stage.data.vocabulary, before.root_seed)
+        checkpoint.load(trained, folder)
+        start_from(encoder, trained)
+        return
     checkpoint.load(encoder, folder)
     if stage.head is not None:
         checkpoint.load_head(encoder, stage.head, folder)
@@ -126,6 +133,19 @@ def take_weights(stage: Stage) -> None:
     else:
         alike = stage.run.objective.needed_pairs == before.objective.needed_pairs
         checkpoint.load_pair_head(encoder, stage.pair_head, folder, alike)
+
+
+def start_from(network: Network, trained: Network) -> None:
+    """Give the word embeddings of a network the vectors of another. Special tokens keep theirs, which no static vectors
+    have trained, and unknown words get the mean of all.
+    """
+    vocabulary = network.vocabulary
+    word_V = torch.ones(vocabulary.size, dtype=torch.bool)
+    word_V[list(vocabulary.specials)] = False
+    with torch.no_grad():
+        vectors_VD = trained.vectors_VD()
+        network.table_VD[word_V] = vectors_VD[word_V]
+        network.table_VD[vocabulary.unk] = vectors_VD[word_V].mean(0)
 
 
 def train(stage: Stage, meter: Meter, curves: Curves, noise: NoiseScale | None, tracked: Tracked | None) -> None:
