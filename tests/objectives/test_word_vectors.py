@@ -13,7 +13,7 @@ from torch import Tensor
 
 from paribus.core.errors import UserError
 from paribus.data.tokens.vocabulary import Vocabulary
-from paribus.models.heads.word_vectors import BagOfWords, GloVe, NegativeSamples, NeuralLM
+from paribus.models.heads.word_vectors import BagOfWords, GloVe, NegativeSamples, NeuralLM, Products
 from paribus.models.network import Outputs
 from paribus.models.word_vectors import SubwordVectors, WordVectors
 from paribus.objectives.near_words import GloveObjective
@@ -46,6 +46,18 @@ def test_a_step_of_skip_gram(sparse: bool) -> None:
     assert head.context.weight[1].tolist() == pytest.approx([-0.101219, 0.202438], abs=1e-6)
 
 
+def test_products_are_those_of_copied_rows() -> None:
+    read, table_UD = (torch.randn(size, 4, requires_grad=True) for size in (7, 5))
+    at_PK = torch.randint(0, 5, (7, 9))
+    weight_PK = torch.randn(7, 9)
+    wanted_PK = (read[:, None] * table_UD[at_PK]).sum(-1)
+    products_PK = Products.apply(read, table_UD, at_PK)  # type: ignore[no-untyped-call]
+    assert torch.allclose(products_PK, wanted_PK, atol=1e-6)
+    ours = torch.autograd.grad(products_PK, (read, table_UD), weight_PK)
+    theirs = torch.autograd.grad(wanted_PK, (read, table_UD), weight_PK)
+    assert all(torch.allclose(one, other, atol=1e-5) for one, other in zip(ours, theirs, strict=True))
+
+
 def test_the_words_of_a_bag_get_the_whole_gradient_or_their_share() -> None:
     gradients: dict[bool, Tensor] = {}
     for undivided in (True, False):
@@ -55,7 +67,7 @@ def test_the_words_of_a_bag_get_the_whole_gradient_or_their_share() -> None:
         read = torch.tensor([[0.2, 0.0], [0.0, -0.4], [9.0, 9.0]], requires_grad=True)
         batch = batch_of(read_C=[0, 1], bag_C=[0, 0], slot_P=[2], target_P=[0], negative_PK=[[1]])
         loss = head(Outputs(read[None]), batch)
-        assert float(loss) == pytest.approx(1.386919, abs=1e-6)  # the mean is that of the step above
+        assert loss.item() == pytest.approx(1.386919, abs=1e-6)  # the mean is that of the step above
         (gradients[undivided],) = torch.autograd.grad(loss, read)
     assert gradients[True][:2].flatten().tolist() == pytest.approx([-0.202479, -0.107479] * 2, abs=4e-5)  # of that step
     assert torch.allclose(gradients[True], 2 * gradients[False])
@@ -80,7 +92,7 @@ def test_glove_leaves_the_sum_of_its_tables() -> None:
     network: Any = table([1.0, 2.0], [3.0, 4.0])
     head = GloVe(network, 100.0, 0.75)
     GloveObjective({"glove": head}).finish(network)
-    assert torch.equal(network.table_VD - head.context.weight, torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
+    assert torch.allclose(network.table_VD - head.context.weight, torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
 
 
 def test_bengios_network_reads_the_last_words_and_has_the_papers_parameters() -> None:

@@ -6,7 +6,7 @@ The network gives the vectors that are read; each head has a table of its own fo
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -38,19 +38,53 @@ class NegativeSamples(Head):
         return [batch["slot_P"]]
 
     def read(self, outputs: Outputs, batch: Batch) -> Tensor:
-        """[P, D]: the vector that predicts."""
+        """[P, D]: the vector that makes each prediction."""
         return outputs.at(batch["slot_P"])
 
     def logits(self, outputs: Outputs, batch: Batch) -> Tensor:
         """[P, 1 + K]: the products of what is read with the target and the negatives."""
         asked_PK = torch.cat([batch["target_P"][:, None], batch["negative_PK"].clamp_min(0)], 1)
-        read_PD1 = self.read(outputs, batch)[..., None]
-        return torch.bmm(self.context(asked_PK), read_PD1)[..., 0]
+        asked_U, at_PK = torch.unique(asked_PK, return_inverse=True)  # each row of the table is read once
+        products: Tensor = Products.apply(  # type: ignore[no-untyped-call]
+            self.read(outputs, batch), self.context(asked_U), at_PK
+        )
+        return products
 
     def forward(self, outputs: Outputs, batch: Batch) -> Tensor:
         logit_PK = self.logits(outputs, batch)
         drawn_PK = (batch["negative_PK"] >= 0).to(logit_PK.dtype)
         return -logsigmoid(logit_PK[:, 0]).sum() - (logsigmoid(-logit_PK[:, 1:]) * drawn_PK).sum()
+
+
+class Products(torch.autograd.Function):
+    """[P, K]: the products of P rows with K rows each of another table, without a copy of a row for each product.
+
+    Such copies cost some five times as long as what is computed from them. The products are the entries of a sparse
+    matrix, and so are their gradients: those of the tables are its products with the tables.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, read_PD: Tensor, table_UD: Tensor, at_PK: Tensor) -> Tensor:
+        wide_UD = pad(table_UD, (0, 0, 0, max(0, at_PK.shape[1] - len(table_UD))))  # a row has K places or more
+        empty_PU = _sparse(at_PK, torch.zeros_like(at_PK, dtype=read_PD.dtype), len(wide_UD))
+        ctx.save_for_backward(read_PD, wide_UD, at_PK)
+        ctx.rows = len(table_UD)
+        return torch.sparse.sampled_addmm(empty_PU, read_PD, wide_UD.t()).values().view(at_PK.shape)
+
+    @staticmethod
+    def backward(ctx: Any, gradient_PK: Tensor) -> tuple[Tensor, Tensor, None]:  # type: ignore[override]
+        read_PD, wide_UD, at_PK = ctx.saved_tensors
+        gradient_PU = _sparse(at_PK, gradient_PK, len(wide_UD))
+        return gradient_PU @ wide_UD, (gradient_PU.t() @ read_PD)[: ctx.rows], None
+
+
+def _sparse(at_PK: Tensor, value_PK: Tensor, columns: int) -> Tensor:
+    """The sparse matrix with these values in these columns; a column may be named twice."""
+    rows, each = at_PK.shape
+    start_P = torch.arange(rows + 1, device=at_PK.device) * each
+    return torch.sparse_csr_tensor(
+        start_P, at_PK.reshape(-1), value_PK.reshape(-1), (rows, columns), check_invariants=False
+    )
 
 
 class BagOfWords(NegativeSamples):
