@@ -22,13 +22,9 @@ from paribus.data.tokens.word_counts import count_neighbors
 STORE = random_store(60)
 
 
-class WithText(FakeVocabulary):
-    text = STORE
-
-
 def examples_of(collator: Any, cross: bool = True) -> Examples:
     counts = np.bincount(STORE.ids, minlength=1000)
-    vocabulary: Any = WithText(count_V=counts)
+    vocabulary: Any = FakeVocabulary(count_V=counts, text=STORE)
     corruption = Corruption(NoNoise(schedule=Dynamic()), Unchanged())
     return Examples(STORE, Windows(32, cross=cross), corruption, collator, vocabulary, 0, 32)
 

@@ -29,6 +29,7 @@ class FakeVocabulary:
     sentinels: int = 0
     first_sentinel: int = -1
     count_V: Any = None
+    text: Any = None
 
 
 @dataclass(frozen=True)
