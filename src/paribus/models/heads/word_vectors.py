@@ -45,9 +45,8 @@ class NegativeSamples(Head):
         """[P, 1 + K]: the products of what is read with the target and the negatives."""
         asked_PK = torch.cat([batch["target_P"][:, None], batch["negative_PK"].clamp_min(0)], 1)
         asked_U, at_PK = torch.unique(asked_PK, return_inverse=True)  # each row of the table is read once
-        products: Tensor = Products.apply(  # type: ignore[no-untyped-call]
-            self.read(outputs, batch), self.context(asked_U), at_PK
-        )
+        read_PD, table_UD = self.read(outputs, batch).float(), self.context(asked_U).float()
+        products: Tensor = Products.apply(read_PD, table_UD, at_PK)  # type: ignore[no-untyped-call]
         return products
 
     def forward(self, outputs: Outputs, batch: Batch) -> Tensor:
@@ -60,7 +59,8 @@ class Products(torch.autograd.Function):
     """[P, K]: the products of P rows with K rows each of another table, without a copy of a row for each product.
 
     Such copies cost some five times as long as what is computed from them. The products are the entries of a sparse
-    matrix, and so are their gradients: those of the tables are its products with the tables.
+    matrix, and so are their gradients: those of the tables are its products with the tables. Sparse matrices exist in
+    single precision alone.
     """
 
     @staticmethod
@@ -69,13 +69,15 @@ class Products(torch.autograd.Function):
         empty_PU = _sparse(at_PK, torch.zeros_like(at_PK, dtype=read_PD.dtype), len(wide_UD))
         ctx.save_for_backward(read_PD, wide_UD, at_PK)
         ctx.rows = len(table_UD)
-        return torch.sparse.sampled_addmm(empty_PU, read_PD, wide_UD.t()).values().view(at_PK.shape)
+        with torch.autocast(read_PD.device.type, enabled=False):
+            return torch.sparse.sampled_addmm(empty_PU, read_PD, wide_UD.t()).values().view(at_PK.shape)
 
     @staticmethod
     def backward(ctx: Any, gradient_PK: Tensor) -> tuple[Tensor, Tensor, None]:  # type: ignore[override]
         read_PD, wide_UD, at_PK = ctx.saved_tensors
         gradient_PU = _sparse(at_PK, gradient_PK, len(wide_UD))
-        return gradient_PU @ wide_UD, (gradient_PU.t() @ read_PD)[: ctx.rows], None
+        with torch.autocast(read_PD.device.type, enabled=False):
+            return gradient_PU @ wide_UD, (gradient_PU.t() @ read_PD)[: ctx.rows], None
 
 
 def _sparse(at_PK: Tensor, value_PK: Tensor, columns: int) -> Tensor:
