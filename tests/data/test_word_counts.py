@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
@@ -51,6 +52,19 @@ def test_negatives_are_drawn_by_a_power_of_counts(power: float, wanted: list[flo
     assert share_N == pytest.approx(wanted, abs=1e-6)
     drawn_P = draws(Noise.of(0, (), np.arange(1)).bits("draws", 60_000)[0])
     assert [float((drawn_P == word).mean()) for word in (5, 6, 7)] == pytest.approx(wanted, abs=0.006)
+
+
+def test_shares_and_negatives_are_those_of_gensim() -> None:
+    word2vec = pytest.importorskip("gensim.models").Word2Vec
+    counts = {"often": 700, "sometimes": 250, "seldom": 50}
+    model = word2vec(vector_size=4, min_count=1, sample=1e-2)
+    model.build_vocab_from_freq(counts)
+    vocabulary: Any = vocabulary_of(*counts.values())
+    kept = [model.wv.get_vecattr(word, "sample_int") / 2**32 for word in counts]
+    assert keep_shares(vocabulary, 1e-2)[5:] == pytest.approx(kept, abs=1e-6)
+    theirs = np.diff(model.cum_table, prepend=0) / model.cum_table[-1]
+    drawn_P = Draws.of(vocabulary, 0.75)(Noise.of(0, (), np.arange(1)).bits("draws", 60_000)[0])
+    assert [float((drawn_P == word).mean()) for word in (5, 6, 7)] == pytest.approx(theirs, abs=0.006)
 
 
 def test_neighbors_count_as_one_by_their_distance_and_not_across_documents() -> None:

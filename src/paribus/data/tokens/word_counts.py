@@ -35,7 +35,8 @@ def keep_shares(vocabulary: Vocabulary, sample: float) -> NDArray[np.float64]:
     word_V = find_words(vocabulary)
     share_V = np.where(word_V, vocabulary.count_V, 0) / max(1, vocabulary.count_V[word_V].sum())
     ratio_V = np.divide(sample, share_V, out=np.zeros(len(share_V)), where=word_V)
-    return np.minimum(np.sqrt(ratio_V) + ratio_V, 1.0)
+    kept_V: NDArray[np.float64] = np.minimum(np.sqrt(ratio_V) + ratio_V, 1.0)
+    return kept_V
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +112,7 @@ def count_neighbors(store: Store, vocabulary: Vocabulary, window: int) -> Cooccu
     ids_T = np.asarray(store.ids[edge_D[0] : edge_D[-1]], np.int64)
     kept_T = word_V[ids_T]
     ids_T, document_T = ids_T[kept_T], document_T[kept_T]
-    key_N, count_N = np.zeros(0, np.int64), np.zeros(0)
+    key_N, count_N = np.zeros(0, np.int64), np.zeros(0, np.float64)
     for start in range(0, len(ids_T), CHUNK):
         stop = min(start + CHUNK, len(ids_T))
         keys, weights = [key_N], [count_N]
@@ -123,7 +124,7 @@ def count_neighbors(store: Store, vocabulary: Vocabulary, window: int) -> Cooccu
             keys += [first_P * size + second_P, second_P * size + first_P]
             weights += [np.full(len(first_P), 1.0 / distance)] * 2
         key_N, place_P = np.unique(np.concatenate(keys), return_inverse=True)
-        count_N = np.bincount(place_P, weights=np.concatenate(weights))
+        count_N = np.bincount(place_P, weights=np.concatenate(weights)).astype(np.float64)
     if not len(key_N):
         raise UserError("the training text has no two words near each other", "give more text")
     return Cooccurrences(key_N, count_N, size)
