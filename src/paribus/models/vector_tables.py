@@ -22,6 +22,7 @@ class VectorTable(Network):
     """A table of vectors: the state of a token is its vector."""
 
     spec: WordVectors
+    special_V: Tensor
     gives_layers = True
 
     def __init__(self, spec: WordVectors, vocabulary: Vocabulary) -> None:
@@ -72,6 +73,9 @@ class SubwordTable(VectorTable):
     """A table of words and one of the buckets of their n-grams, of which vectors are means."""
 
     spec: SubwordVectors
+    part_T: Tensor
+    size_V: Tensor
+    first_V: Tensor
 
     def __init__(self, spec: SubwordVectors, vocabulary: Vocabulary) -> None:
         super().__init__(spec, vocabulary)
@@ -98,4 +102,5 @@ class SubwordTable(VectorTable):
         table = self.backbone.parts
         parts_UD = embedding_bag(part_T, table.weight, start_U, mode="sum", sparse=table.sparse)
         vectors_UD = (self.backbone.words(asked_U) + parts_UD) / (1 + size_U)[:, None]
-        return vectors_UD[at_N]
+        vectors: Tensor = vectors_UD[at_N]
+        return vectors

@@ -52,7 +52,8 @@ class NegativeSamples(Head):
     def forward(self, outputs: Outputs, batch: Batch) -> Tensor:
         logit_PK = self.logits(outputs, batch)
         drawn_PK = (batch["negative_PK"] >= 0).to(logit_PK.dtype)
-        return -logsigmoid(logit_PK[:, 0]).sum() - (logsigmoid(-logit_PK[:, 1:]) * drawn_PK).sum()
+        near: Tensor = logsigmoid(logit_PK[:, 0]).sum()
+        return -near - (logsigmoid(-logit_PK[:, 1:]) * drawn_PK).sum()
 
 
 class Products(torch.autograd.Function):
@@ -70,10 +71,11 @@ class Products(torch.autograd.Function):
         ctx.save_for_backward(read_PD, wide_UD, at_PK)
         ctx.rows = len(table_UD)
         with torch.autocast(read_PD.device.type, enabled=False):
-            return torch.sparse.sampled_addmm(empty_PU, read_PD, wide_UD.t()).values().view(at_PK.shape)
+            products: Tensor = torch.sparse.sampled_addmm(empty_PU, read_PD, wide_UD.t()).values().view(at_PK.shape)
+        return products
 
     @staticmethod
-    def backward(ctx: Any, gradient_PK: Tensor) -> tuple[Tensor, Tensor, None]:  # type: ignore[override]
+    def backward(ctx: Any, gradient_PK: Tensor) -> tuple[Tensor, Tensor, None]:
         read_PD, wide_UD, at_PK = ctx.saved_tensors
         gradient_PU = _sparse(at_PK, gradient_PK, len(wide_UD))
         with torch.autocast(read_PD.device.type, enabled=False):
@@ -132,13 +134,15 @@ class GloVe(Head):
         """[P, 1]: the estimates of ln X."""
         slot_P, target_P = batch["slot_P"], batch["target_P"]
         product_P1 = (outputs.at(slot_P) * self.context(target_P)).sum(-1, keepdim=True)
-        return product_P1 + self.bias(batch["ids_BL"].reshape(-1)[slot_P]) + self.context_bias(target_P)
+        estimate_P1: Tensor = product_P1 + self.bias(batch["ids_BL"].reshape(-1)[slot_P]) + self.context_bias(target_P)
+        return estimate_P1
 
     def forward(self, outputs: Outputs, batch: Batch) -> Tensor:
         count_P = batch["count_P"]
         residual_P = self.logits(outputs, batch)[:, 0] - count_P.log()
         weight_P = (count_P / self.x_max).pow(self.power).clamp_max(1.0)
-        return 0.5 * (batch["share_P"] / count_P * weight_P * residual_P.square()).sum()
+        loss: Tensor = 0.5 * (batch["share_P"] / count_P * weight_P * residual_P.square()).sum()
+        return loss
 
 
 class NeuralLM(TokenHead):
