@@ -1,7 +1,7 @@
 """How many pairs of words a second skip-gram learns from: ours, and gensim's if it is installed.
 
-A vocabulary of 8,192 words with Zipf's frequencies, vectors of width 100, windows of 5, 5 negatives, no thinning; rows of
-64 words, 16 of them in a step, with sparse gradients and Adagrad. Both on one core, with the draws.
+A vocabulary of 8,192 words with Zipf's frequencies, vectors of width 100, windows of 5, 5 negatives, no thinning; rows
+of 64 words, 16 of them in a step, with sparse gradients and Adagrad. Both on one core, with the draws.
 """
 
 from __future__ import annotations

@@ -53,7 +53,8 @@ class NegativeSamples(Head):
         logit_PK = self.logits(outputs, batch)
         drawn_PK = (batch["negative_PK"] >= 0).to(logit_PK.dtype)
         near: Tensor = logsigmoid(logit_PK[:, 0]).sum()
-        return -near - (logsigmoid(-logit_PK[:, 1:]) * drawn_PK).sum()
+        far: Tensor = (logsigmoid(-logit_PK[:, 1:]) * drawn_PK).sum()
+        return -(near + far)
 
 
 class Products(torch.autograd.Function):
