@@ -24,7 +24,7 @@ from paribus.runs.provenance import git_state
 
 BENCHES = (
     "training", "positions", "electra", "t5", "finetuning", "masking", "corruption", "start", "search", "report",
-    "pruning", "long_rows", "changes", "memory",
+    "pruning", "long_rows", "changes", "memory", "vectors",
 )  # fmt: skip
 RESULTS = HERE / "results" / "bench"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,7 +20,8 @@ from paribus.models import checkpoint
 from paribus.models.network import Network, as_batch
 from paribus.models.t5 import ARCHITECTURES
 
-VOCABULARY = Vocabulary(100, 0, 1, 2, 3, 4, (0, 1, 2, 3, 4, *range(90, 100)), 10, 99)
+SPELLED: Any = SimpleNamespace(spellings=tuple(f"word{number}" for number in range(100)))
+VOCABULARY = Vocabulary(100, 0, 1, 2, 3, 4, (0, 1, 2, 3, 4, *range(90, 100)), 10, 99, entries=SPELLED)
 SMALL = {
     "layers": 2, "hidden": 32, "heads": 2, "intermediate": 48, "positions": 40, "key_width": 16, "dropout": 0.0,
     "attention_dropout": 0.0,

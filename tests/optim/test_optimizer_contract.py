@@ -71,7 +71,7 @@ def test_a_saved_state_goes_on_with_the_same_bits(choice: str) -> None:
     assert all(torch.equal(one, other) for (_, one), (_, other) in zip(whole, cut, strict=True))
 
 
-@pytest.mark.parametrize("choice", CHOICES)
+@pytest.mark.parametrize("choice", setting("weight_decay"))
 def test_only_matrices_decay(choice: str) -> None:
     decayed, plain = spec(choice, "optimizer.weight_decay=0.5").build(weights()).param_groups
     assert {weight.ndim for weight in decayed["params"]} == {2}

@@ -30,6 +30,7 @@ class FakeVocabulary:
     first_sentinel: int = -1
     spaces: bool = False
     count_V: Any = None
+    text: Any = None
 
 
 @dataclass(frozen=True)

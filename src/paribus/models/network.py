@@ -158,6 +158,10 @@ class Network(nn.Module, ABC):
         """
         raise UserError(f"{type(self).__name__} does not give its attention", "set evaluation.attention=false")
 
+    def vectors_VD(self) -> Tensor:
+        """[V, D]: the word vectors, detached, from which a stage of another model may start."""
+        return self.table_VD.detach()
+
     def writer(self, batch: Batch, most: int) -> Callable[[Tensor | None], Tensor]:
         """Returns one decoding step: from the last token [B] of each row (None in the first step) to the states [B, D].
 

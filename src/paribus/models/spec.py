@@ -87,6 +87,13 @@ class Shape(ABC):
         return 0.0
 
     @property
+    def static(self) -> bool:
+        """Whether the state of a token is a vector of its own, whatever stands beside it. A stage of another model may
+        start from such vectors.
+        """
+        return False
+
+    @property
     def whole_batches(self) -> bool:
         """Whether the states of a row depend on the other rows of its batch, so that a batch stays in one piece."""
         return False

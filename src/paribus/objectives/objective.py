@@ -83,6 +83,9 @@ class Objective(nn.Module):
     def begin_step(self, done: float) -> None:
         """Called before each step with the share of the steps that are done, at least 0 and below 1."""
 
+    def finish(self, network: Network) -> None:
+        """Called once when the trained network has been evaluated, before it is saved."""
+
     def write(self, network: nn.Module, batch: Batch) -> Batch:
         """The batch as the network reads it."""
         return batch

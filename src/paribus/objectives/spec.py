@@ -97,6 +97,7 @@ class ObjectiveSpec(ABC):
         predicts_text: whether the held-out evaluation predicts all of the text from one side, so that its loss is also
             one per character and per word.
         needs_two_streams: whether it needs a model whose second stream predicts tokens that it does not see.
+        needs_static: whether it needs a table of word vectors, whose states know nothing of the words beside them.
         framed: whether its rows need [CLS] and [SEP], if it writes no text.
     """
 
@@ -109,6 +110,7 @@ class ObjectiveSpec(ABC):
     needs_spans: ClassVar[bool] = False
     writes_text: ClassVar[bool] = False
     needs_two_streams: ClassVar[bool] = False
+    needs_static: ClassVar[bool] = False
     framed: ClassVar[bool] = True
     predicts_text: ClassVar[bool] = False
 

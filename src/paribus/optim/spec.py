@@ -23,12 +23,14 @@ class OptimizerSpec(ABC):
         shards: whether its update of a part of a matrix needs only that part.
         asks_layers: whether `build` is told which parameters are inside layers, as `in_layers`: by name, embeddings
             left out.
+        sparse: whether it takes sparse gradients, with the same result.
     """
 
     lr: float
     semantics: ClassVar[int] = 1
     shards: ClassVar[bool] = True
     asks_layers: ClassVar[bool] = False
+    sparse: ClassVar[bool] = False
 
     @abstractmethod
     def build(self, named: Iterable[tuple[str, nn.Parameter]], rates: Rates | None = None) -> Optimizer:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from paribus.tasks.task import Task
 
 _PAIRS = ("nsp_accuracy", "sop_accuracy", "sentence_accuracy", "nsp_probe_accuracy", "sop_probe_accuracy")
-_BESIDE = ("forgetting", "unknown_rate", *TUNING)  # metrics of a fine-tuning besides those of its task
+_BESIDE = ("forgetting", "unknown_rate", "unknown_words", *TUNING)  # of a fine-tuning besides those of its task
 _OF_MIX = ("centre_of_gravity", "mix_kl")  # of a head with learned weights of layers
 _OF_LAYERS = ("accuracy", "control_accuracy", "selectivity", "mix")  # of a probe or such a head, before a layer: _l3
 _ALIKE = 0.75  # of `nearest`: an unknown name that is no nearer than this may be the metric of a user's own head

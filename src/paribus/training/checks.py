@@ -533,6 +533,12 @@ def check_chain(stages: Sequence[Stage]) -> None:
             if type(optimizer) is not type(earlier) or replace(optimizer, lr=earlier.lr) != earlier:
                 cause = f"{key}, but the optimizers differ in more than lr"
                 raise UserError(cause, "set it to false, or change lr alone")
+        if stage.run.starts_from_vectors:
+            given, wanted = before.encoder.width, stage.encoder.table_VD.shape[1]
+            if given != wanted:
+                cause = f"the word vectors are {given} wide, but the embeddings of stages.{name}.model are {wanted}"
+                raise UserError(cause, f"set model.hidden={wanted}, or +stages.{name}.model.embedding={given}")
+            continue
         if _shapes(stage.encoder) != _shapes(before.encoder):
             cause = f"stages.{name}.model has another shape than that of the stage before"
             raise UserError(cause, "give all stages the same size")

@@ -140,6 +140,12 @@ class Run:
         return Path(self.paths.cache).expanduser()
 
     @property
+    def starts_from_vectors(self) -> bool:
+        """Whether the stage before trained static word vectors from which another model starts."""
+        before = self.before
+        return before is not None and before.model.shape.static and not self.model.shape.static
+
+    @property
     def annotator(self) -> Annotator | None:
         """The annotator of the spans that the masking covers or the objective predicts; None if neither needs one.
 

@@ -34,6 +34,7 @@ from paribus.runs.wandb_tracker import Tracked
 from paribus.tasks.baselines import measure_baselines
 from paribus.tasks.rows import TaskRows, order
 from paribus.tasks.types.base import Probable, TaskType
+from paribus.tasks.unknown_words import measure_unknown
 from paribus.training.callbacks import Bar, StepCallback, TaskCurve, TuningCurve, append_line, evaluation_steps
 from paribus.training.costs import GIGA, count_tuning_flops, measuring
 from paribus.training.description import Run
@@ -99,6 +100,9 @@ def finetune(
         if not missing:
             continue
         work = work_of(run, data, name)
+        unknown: dict[str, float] = {}
+        if run.chain[0].model.shape.static:
+            unknown["unknown_words"] = measure_unknown(name, work.encoded["validation"], data.vocabulary)
         task_bases = [base._replace(run=base.run.tuned_for(name)) for base in bases]
         mark = time.perf_counter()
         if run.finetune.method.cached and work.task_type.trained and not run.finetune.probe:
@@ -113,6 +117,7 @@ def finetune(
                 metrics = probe_once(task_bases[0], work, seed, setup)
             else:
                 metrics, answers = finetune_once(task_bases, work, seed, setup)
+            metrics = {**metrics, **unknown}
             spent, together = time.perf_counter() - mark + together, 0.0
             line = {"task": name, "seed": seed, "metrics": metrics, "owner": owner, "seconds": spent}
             done[name, seed] = {**line, "gold": answers}

@@ -83,6 +83,8 @@ def pretrain(stage: Stage, tracked: Tracked | None = None) -> dict[str, Any]:
     append_line(stage.folder / CURVES, {"step": stage.steps, **last})
     if tracked is not None:
         tracked.log(last, stage.steps)
+    if stage.steps:
+        stage.objective.finish(stage.encoder)
     save(stage)
     part = describe_stage(stage, meter, metrics)
     if stage.in_distribution is not None:
@@ -109,11 +111,18 @@ def read_stage(folder: Path, identity: Identity) -> dict[str, Any] | None:
 
 
 def take_weights(stage: Stage) -> None:
-    """Give a stage the final weights of the stage before, as `model=pretrained` would."""
+    """Give a stage the final weights of the stage before, as `model=pretrained` would; if that trained static word
+    vectors for another model, these alone.
+    """
     before = stage.run.before
     if stage.before is None or before is None:
         return
     folder, encoder = stage.before / MODEL, stage.encoder
+    if stage.run.starts_from_vectors:
+        trained = before.model.initial(stage.data.vocabulary, before.root_seed)
+        checkpoint.load(trained, folder)
+        start_from(encoder, trained)
+        return
     checkpoint.load(encoder, folder)
     if stage.head is not None:
         checkpoint.load_head(encoder, stage.head, folder)
@@ -124,6 +133,19 @@ def take_weights(stage: Stage) -> None:
     else:
         alike = stage.run.objective.needed_pairs == before.objective.needed_pairs
         checkpoint.load_pair_head(encoder, stage.pair_head, folder, alike)
+
+
+def start_from(network: Network, trained: Network) -> None:
+    """Give the word embeddings of a network the vectors of another. Special tokens keep theirs, which no static vectors
+    have trained, and unknown words get the mean of all.
+    """
+    vocabulary = network.vocabulary
+    word_V = torch.ones(vocabulary.size, dtype=torch.bool)
+    word_V[list(vocabulary.specials)] = False
+    with torch.no_grad():
+        vectors_VD = trained.vectors_VD()
+        network.table_VD[word_V] = vectors_VD[word_V]
+        network.table_VD[vocabulary.unk] = vectors_VD[word_V].mean(0)
 
 
 def train(stage: Stage, meter: Meter, curves: Curves, noise: NoiseScale | None, tracked: Tracked | None) -> None:
@@ -166,13 +188,38 @@ def take_steps(stage: Stage, callbacks: list[Any], tracked: Tracked | None, grou
     share, even = (group.rank, group.size), stage.profile.sharded
     steps = PretrainingSteps(stage.plan, stage.steps, stage.profile.microbatch, share, even)
     profiler = build_profiler(stage.run.profile.profiler, stage.folder)
-    with patient(), enough_memory(stage.run), stage.objective.while_training(stage.encoder):
+    with (
+        patient(),
+        enough_memory(stage.run),
+        stage.objective.while_training(stage.encoder),
+        sparse_tables(stage),
+    ):
         trainer(stage.profile, stage.steps, callbacks, tracked, group, profiler).fit(
             learner_of(stage),
             StepData(steps, done, stage.profile.workers),
             ckpt_path=stage.folder / LAST if done else None,
             weights_only=True,
         )
+
+
+@contextmanager
+def sparse_tables(stage: Stage) -> Iterator[None]:
+    """A context in which the gradients of static word vectors are sparse: a step of a table then costs what the rows
+    cost that it reads. Only if the optimizer allows that and no norm of all gradients is asked for.
+    """
+    run, whole = stage.run, stage.profile.ranks > 1 or stage.run.trainer.noise_every is not None
+    if not run.model.shape.static or not run.optimizer.sparse or run.trainer.clip is not None or whole:
+        yield
+        return
+    parts = (*stage.encoder.modules(), *stage.objective.modules())
+    tables = [part for part in parts if isinstance(part, nn.Embedding)]
+    for table in tables:
+        table.sparse = True
+    try:
+        yield
+    finally:
+        for table in tables:
+            table.sparse = False
 
 
 def learner_of(stage: Stage) -> Pretraining:

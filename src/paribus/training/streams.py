@@ -44,6 +44,9 @@ def check_examples(run: Run) -> None:
     if needed_pairs not in (None, given):
         cause = f"input.pairs={given}, but the objective predicts {needed_pairs}"
         raise UserError(cause, f"set input.pairs={needed_pairs}")
+    if objective.needs_static and not run.model.shape.static:
+        cause = "the objective trains a table of word vectors, but the model reads words in their context"
+        raise UserError(cause, "set model=word_vectors or model=subword_vectors")
     writes = corruption.targets is not None
     if writes and run.input.framed:
         cause = "a text-to-text objective reads raw windows, but this input adds special tokens to its rows"

@@ -54,6 +54,8 @@ def trainer(
     logging.getLogger("lightning.fabric").setLevel(logging.ERROR)
     warnings.filterwarnings("ignore", module="pytorch_lightning")
     warnings.filterwarnings("ignore", module="lightning_fabric")
+    for message in ("Sparse CSR tensor support is in beta", "Sparse invariant checks"):  # of static word vectors
+        warnings.filterwarnings("ignore", message=message)
     settings = trainer_settings(group or RankGroup(), profile.strategy)
     ours = [*callbacks, KeepSignals()]
     made = pl.Trainer(

@@ -95,6 +95,11 @@ class Vocabulary:
         return self._asked.count_V
 
     @property
+    def text(self) -> Any:
+        """The token store of the training text. Raises UserError for a vocabulary without a text."""
+        return self._asked.store
+
+    @property
     def _asked(self) -> Entries:
         if self.entries is None:
             raise UserError("this vocabulary has no spellings and counts", "take the vocabulary of prepared data")
