@@ -132,6 +132,7 @@ def test_cuts_outside_the_vocabulary_are_refused() -> None:
             ["input=full_sentences", "model.memory=0"],
             "adds special tokens to its rows: set input=streams or input=windows",
         ),
+        (["model.same_length=true", "objective.spans=[1]"], "shows fewer: set model.same_length=false"),
         (["batch.by=tokens"], "as many rows in every step: set batch.by=sequences"),
         (["model.memory=0", "model.same_length=true"], "same_length=true without memory"),
         (["objective.spans=[1,64]"], r"the longest of objective\.spans=2048 exceeds model\.positions=1024"),

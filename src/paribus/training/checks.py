@@ -330,8 +330,7 @@ def check_stage(stage: Stage) -> None:
     if stage.further and run.members > 1:
         singles = ", ".join(name for evaluation in stage.further for name in evaluation.metrics)
         cause = f"members={run.members}, but only a single model can be asked for {singles}"
-        unset = "evaluation.probe_examples=0 evaluation.lengths=[] evaluation.attention=false"
-        raise UserError(cause, f"set {unset} objective=mlm, or members=1")
+        raise UserError(cause, "set members=1, or leave out what asks for it: evaluation.* and objective.* of this run")
 
 
 def check_depths(stage: Stage) -> None:

@@ -52,7 +52,8 @@ def check_examples(run: Run) -> None:
         cause = "a text-to-text objective reads raw windows, but this input adds special tokens to its rows"
         raise UserError(cause, "set input=windows")
     if not writes and objective.framed and not run.input.framed:
-        mend = "set input=full_sentences, or objective=denoising or stream_lm"
+        rows = "xlnet_pair" if objective.needs_two_streams else "full_sentences"
+        mend = f"set input={rows}, or objective=denoising or stream_lm"
         raise UserError("rows of this input have no [CLS] and [SEP], which the objective needs", mend)
     if not objective.framed and run.input.framed:
         cause = "the objective predicts the text as it stands, but this input adds special tokens to its rows"
