@@ -18,7 +18,7 @@ from paribus.corruption.collators.collator import Collator, Places
 from paribus.corruption.corruption import Corruption
 from paribus.data.sequences import Arrays, Flags, Ints, Views
 from paribus.data.tokens.vocabulary import Vocabulary
-from paribus.data.tokens.word_counts import Cooccurrences, Draws, count_neighbors, keep_bounds
+from paribus.data.tokens.word_counts import Cooccurrences, Draws, keep_bounds, keep_neighbors
 
 
 class Neighbors(NamedTuple):
@@ -219,4 +219,4 @@ class CountedWindows(WordWindows):
         return {**packed, "slot_P": pairs.context_P, "target_P": second_P, **counts}
 
     def _count(self, vocabulary: Vocabulary) -> Cooccurrences:
-        return count_neighbors(vocabulary.text, vocabulary, self.window)
+        return keep_neighbors(vocabulary.text, vocabulary, self.window)

@@ -101,6 +101,19 @@ class Cooccurrences:
         return counted_P
 
 
+_COUNTED: dict[tuple[int, int], tuple[Store, Cooccurrences]] = {}  # the last one, by the text's identity and window
+
+
+def keep_neighbors(store: Store, vocabulary: Vocabulary, window: int) -> Cooccurrences:
+    """`count_neighbors`, counted once for the training and all evaluations of a text."""
+    key = (id(store), window)
+    if key not in _COUNTED:
+        counted = count_neighbors(store, vocabulary, window)
+        _COUNTED.clear()
+        _COUNTED[key] = (store, counted)
+    return _COUNTED[key][1]
+
+
 def count_neighbors(store: Store, vocabulary: Vocabulary, window: int) -> Cooccurrences:
     """The co-occurrences within `window` words of each document, as `cooccur.c` of GloVe counts them in a line.
 
