@@ -153,7 +153,8 @@ def test_the_page_on_sweeps_names_every_key_and_value(tmp_path: Path) -> None:
     for block, known in zip(blocks, accepted, strict=True):
         assert block.keys() <= set(known), "the example uses keys that a sweep has"
         assert sorted(set(known) - told) == []
-    others = {SCRATCH, "universe"}  # for arms that differ in their labels, and instead of seeds and tune
+    # for arms that differ in their labels, instead of seeds and tune, and instead of arms
+    others = {SCRATCH, "universe", "design", "factors", "generators", "folded"}
     assert set(accepted[0]) - others == content.keys(), "it is a file with every other key"
     values = {*MATCHED, *SAMPLERS, *OWNERS, *SUBJECTS, *BLOCKS, SCRATCH}
     assert sorted(value for value in values if value not in SWEEP) == []

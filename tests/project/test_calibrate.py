@@ -64,7 +64,7 @@ def test_a_simulated_sweep_has_the_truth_it_says() -> None:
 def test_what_counts_as_false(relation: str, gain: float, verdict: str, wrong: bool) -> None:
     plan = calibrate.Plan("x", (), 5, effects={"a": gain}, margin=1.0)
     names = {"arm": "a", "versus": "base", "column": "task0/accuracy", "relation": relation, "verdict": verdict}
-    contrast = SimpleNamespace(**names, margin=calibrate.GAP)
+    contrast = SimpleNamespace(**names, sides=None, margin=calibrate.GAP)
     assert calibrate.false(plan, contrast) is wrong
 
 
@@ -86,7 +86,7 @@ def test_a_verdict_on_what_a_column_cannot_show_is_false_and_does_not_happen(nam
     entry = calibrate.measure(plan, 100, np.random.default_rng(1))
     assert entry["false_verdicts"] <= 5
     names = {"arm": "a", "versus": "b", "column": "task0/accuracy", "relation": ">", "verdict": "reproduced"}
-    assert calibrate.false(plan, SimpleNamespace(**names, margin=0.0))
+    assert calibrate.false(plan, SimpleNamespace(**names, sides=None, margin=0.0))
 
 
 def test_the_corners_are_what_they_say() -> None:

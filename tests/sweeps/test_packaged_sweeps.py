@@ -32,6 +32,7 @@ PICTURED = ("roberta_table1", "bert_figure5", "t5_table11", "sun_table5")
 OWN_TEXT = {  # the text is varied
     "albert_table7": [],
     **{name: [] for name in SWEEPS if load(name).universes},
+    "transformer_xl_table7": ["corpus.of.distributions=[rich,hypothesis]"],
     "t5_table8": ["corpus.of.distributions=[rich,hypothesis]"],
     "t5_table8_domains": [],
 }

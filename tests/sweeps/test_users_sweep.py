@@ -119,7 +119,7 @@ def test_a_sweep_that_can_fill_no_column_is_refused(here: Path) -> None:
         ("denoisin_loss", "did you mean denoising_loss?"),
         ("docs_package", "is a task without a metric: write docs_package/accuracy"),
         ("trec", "is a task without a metric: write trec/METRIC"),
-        ("perplexity", "did you mean mlm_perplexity or clm_perplexity or denoising_perplexity?"),
+        ("perplexity", "did you mean mlm_perplexity or clm_perplexity or denoising_perplexity or plm_perplexity?"),
         ("train_loss", "is unknown: known: TASK/METRIC, mlm_loss"),
     ],
 )
