@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import statistics
 import time
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -150,9 +151,9 @@ class StreamEvaluation(Evaluation):
             values = dict(self.answers(Reading(network, head, self.pad)))
         return {name: float(values[name]) for name in self.metrics}
 
+    @abstractmethod
     def answers(self, reading: Reading) -> Iterator[tuple[str, float]]:
         """(metric, value) of the network in evaluation mode."""
-        raise NotImplementedError
 
     def target_sets(self) -> Mapping[str, TargetSet]:
         what = "the first tokens of the stream but one"

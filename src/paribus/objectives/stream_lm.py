@@ -99,9 +99,7 @@ class StreamLM(CausalLM):
         from paribus.objectives import stream_evaluations as ways
 
         if self.spans and isinstance(run.model, MemoryBert) and run.model.same_length:
-            cause = (
-                "objective.spans counts keys of segment and memory, but model.same_length=true shows fewer"
-            )
+            cause = "objective.spans counts keys of segment and memory, but model.same_length=true shows fewer"
             raise UserError(cause, "set model.same_length=false, or objective.spans=[]")
         if self.protocols and not isinstance(run.model, MemoryBert):
             cause = "objective.protocols=true reads the model with memory, which it cannot have"
