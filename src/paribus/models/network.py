@@ -117,8 +117,10 @@ class Network(nn.Module, ABC):
         return None
 
     def pick_rows(self, state: State, row_R: Tensor) -> State:
-        """The part of `state` that these rows of a batch have left; a network that `reads_in_order` has this method."""
-        raise NotImplementedError
+        """The part of `state` that these rows of a batch have left. Raises UserError for a network without
+        `reads_in_order`.
+        """
+        raise UserError(f"{type(self).__name__} cannot read windows in order", "set finetune/head/windows=mean")
 
     def states(self, batch: Batch) -> list[Tensor]:
         """The states [B, L, D] of a batch after the embeddings and after each layer: `depth` + 1 of them.
